@@ -52,7 +52,8 @@ pub use self::{
 };
 pub use crate::queue::InsertError;
 use crate::{
-    queue::{SingleQueue, SnapshotEntry, Source},
+    entry::Ticket,
+    queue::{QueueEntry, SingleQueue, SnapshotEntry, Source},
     sync::process::{AtomicU64, Ordering},
     time::Clock,
     unwind::{Contained, discard},
@@ -267,9 +268,9 @@ impl<T> DelayQueue<T> {
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.drain().collect();
         removed.sort_unstable_by_key(|entry| (entry.deadline, entry.sequence));
-        let queued = removed.into_iter().map(|entry| {
-            let key = Key::of_sequence(self.id, entry.sequence);
-            Queued { element: entry.element, key, deadline: self.clock.instant_of(entry.deadline) }
+        let queued = removed.into_iter().map(|QueueEntry { deadline, sequence, element }| {
+            let ticket = Ticket::without_slot(sequence);
+            self.queued(SnapshotEntry { deadline, ticket, element })
         });
         queued.collect()
     }
@@ -319,7 +320,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Many at once: the elements are collected from the user's iterator first, and then inserted under one lock.
+/// Many at once: the call collects them from the user's iterator first, and then inserts them under one lock.
 impl<T> DelayQueue<T> {
     /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
     /// in the same order. All delays are counted from the same time, now. Does not block. This is
@@ -348,15 +349,10 @@ impl<T> DelayQueue<T> {
         let timed = elements
             .into_iter()
             .map(|(when, element)| (when.deadline(&self.clock, || now), element));
-        match self.queue.insert_all(timed.collect()) {
-            Ok(tickets) => {
-                Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
-            }
-            Err((why, refused)) => {
-                let element = refused.into_iter().map(|(_, element)| element).collect();
-                Err(Refused { error: why, element })
-            }
-        }
+        let tickets = self.queue.insert_all(timed.collect()).map_err(|(error, refused)| {
+            Refused { error, element: refused.into_iter().map(|(_, element)| element).collect() }
+        })?;
+        Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
     }
 }
 

@@ -1,9 +1,8 @@
-//! The id of a task: a number for programs, a short text for people. And which task, and which run of it, a
-//! report or an event is about.
+//! The id of a task: a number for programs, a short text for people. And which task, and which run of it, a report is about.
 //!
-//! The number is the sequence number under which the queue has admitted the task, which is long in decimal. The text is in
-//! base 32, which takes seven digits in an executor's first second and eleven after a month; in groups of four; and without
-//! the letters that look like digits (Crockford's alphabet).
+//! The number is the sequence under which the queue has admitted the task, which is long in decimal. The text is in base 32
+//! in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an executor's first
+//! second, eleven after a month.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -120,7 +119,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// The number with one more digit; nothing if that is no digit, or if it is one too many.
+/// Returns the number with one more digit, or `None` if that is no digit, or one too many.
 fn append(number: u64, digit: u8) -> Option<u64> {
     let digit = match digit.to_ascii_lowercase() {
         b'o' => b'0',

@@ -1,8 +1,7 @@
 //! Limits on how long a call may block: a duration, an instant, a token, or a time and a token.
 //!
-//! A limit is counted from the call that receives it, on the clock of that call, and belongs to no
-//! clock before. An answer takes precedence over the limit: the wait looks for one once more when
-//! the limit is reached.
+//! The call that receives a limit counts it from then, on its clock. An answer takes precedence: the wait looks for one once
+//! more when the limit is reached.
 
 use std::{
     error::Error,
@@ -40,7 +39,7 @@ use crate::{
 #[must_use = "a limit does nothing until it is given to a call that blocks"]
 pub struct Limit {
     until: LimitEnd,
-    token: Option<CancellationToken>,
+    pub(crate) token: Option<CancellationToken>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,13 +75,8 @@ impl Limit {
         }
     }
 
-    pub(crate) fn token(&self) -> Option<&CancellationToken> {
-        self.token.as_ref()
-    }
-
-    /// Blocks until `poll` has an answer, or until the limit is reached, and returns `None` then.
-    /// `deadline` is the deadline of this limit, read when the call began. `poll` may leave the
-    /// waker of this thread where it registers its own.
+    /// Blocks until `poll` has an answer, or until the limit is reached, and returns `None` then. `deadline` is the deadline of
+    /// this limit, read when the call began. `poll` may leave the waker of this thread where it registers its own.
     pub(crate) fn block<R>(
         &self,
         clock: &Clock,

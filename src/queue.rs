@@ -1,6 +1,5 @@
-//! The delay queues: elements are inserted with a deadline, and can be taken once it has come.
-//!
-//! There are two, over one wait loop.
+//! The delay queues: elements are inserted with a deadline, and can be taken once it has come. There are two queues over one
+//! wait loop.
 //!
 //! ```text
 //!                         waiting   (the wait loop, the sleep protocol; parked or polled)
@@ -23,26 +22,26 @@
 //! * **When does a submission come too late?** An insertion and `close` meet at the heap's lock: an
 //!   insertion that gets it first is in the heap when `close` returns, and a later one is refused
 //!   ([`AdmissionState`]).
-//! * **Who is woken?** [`waiters`] has the protocol, and the argument why no wake-up is lost.
-//! * **What is taken next?** The entry with the smallest deadline, and among equal ones that which
-//!   was submitted first. For a single heap that is the heap's order; [`striped`] says why it holds
-//!   over several of them.
+//! * **Which thread is woken?** [`waiters`] has the protocol, and the argument why no wake-up is lost.
+//! * **Which entry is taken next?** The entry with the smallest deadline, and among equal ones the first that was submitted.
+//!   For a single heap that is the heap's order; [`striped`] says why it holds over several heaps.
+//! * The clock is read, elements are made and dropped, and threads are woken while no lock is held.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
-//! | element, entry | what is queued; the same with its deadline and its sequence |
+//! | element, entry | a value of the owner; the same with its deadline and its sequence |
 //! | sequence | a number that orders submissions and is never used twice |
 //! | ticket | identifies an entry while it is in the queue |
 //! | take, try to take | take an entry that is due, with and without waiting |
 //! | remove, drain | take entries out, due or not |
-//! | requeue | queue an element again that was taken, with the sequence it had |
+//! | requeue | queue a taken element again, with the sequence it had |
 //!
 //! # Java's names
 //!
-//! Where Java's private names, of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and
-//! `ThreadPoolExecutor`, have their equivalents. A test compares these names with the sources.
+//! The equivalents of private names of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and `ThreadPoolExecutor`. A
+//! test compares these names with the sources.
 //!
 //! | Java | here | in `src` |
 //! |---|---|---|
@@ -69,8 +68,6 @@
 //! | `reExecutePeriodic` | `Runner::requeue` | `pool/worker.rs` |
 //! | `canRunInCurrentRunState` | `AdmissionState::is_closed_to` | `queue.rs` |
 //! | `onShutdown` | `Pool::shutdown` | `pool/shutdown.rs` |
-//!
-//! The clock is read, elements are made and dropped, and threads are woken while no lock is held.
 
 mod priority_queue;
 mod shared_heap;
@@ -79,11 +76,9 @@ mod striped;
 mod waiters;
 mod waiting;
 
-use std::mem;
-
 use self::priority_queue::{PriorityQueue, UnderLock};
 pub(crate) use self::{
-    priority_queue::QueueEntry,
+    priority_queue::{Drained, QueueEntry},
     single::SingleQueue,
     striped::DelayedWorkQueue,
     waiting::{AsyncWaiter, Source},
@@ -94,9 +89,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// Which elements a queue admits: every element, or of those that were taken out before the ones that are queued again
-/// for certain reasons. It has one bit for each class of elements that is *not* admitted, so to close a queue further
-/// is to set bits, and no bit is ever cleared.
+/// Which elements a queue admits: all, or only those that are queued again for certain reasons. It has one bit for each class
+/// that is *not* admitted, so a queue is closed further by setting bits, and no bit is ever cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admission(usize);
 
@@ -110,12 +104,11 @@ impl Admission {
     }
 }
 
-/// The [`Admission`] of one queue: the only place where a queue remembers that it is closed.
+/// The [`Admission`] of one queue.
 ///
-/// It is written while *all* heap locks of the queue are held, so it does not change while any one
-/// of them is held. An insertion reads it under its heap's lock, and so meets a closer there: the
-/// one that gets the lock first comes first. It may be read without a lock, too. A reader that
-/// sees a closed queue then knows that every element that was admitted is in its heap.
+/// A thread writes it with *all* heap locks of the queue held, so it does not change while any of them is held. An insertion
+/// reads it under its heap's lock: there it meets a closing thread, and the one that gets the lock first comes first. A reader
+/// without a lock that sees a closed queue knows that every admitted element is in its heap.
 struct AdmissionState(AtomicUsize);
 
 /// The bit of a queue that admits no element beyond a [bound](single).
@@ -174,7 +167,7 @@ pub enum InsertError {
     Full,
 }
 
-/// One entry of a snapshot: of what was in a queue at one moment.
+/// One entry of a queue, as it was at one moment.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
     /// When it is due, also if it is parked.
@@ -190,58 +183,11 @@ impl<E> SnapshotEntry<&E> {
     }
 }
 
-/// Brings the entries of a snapshot into the order in which they would be taken. The caller holds no
-/// lock.
+/// Brings the entries of a snapshot into the order of taking. The caller holds no lock.
 pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
     entries.sort_unstable_by_key(|entry| (entry.deadline, entry.ticket.sequence));
     entries
 }
-
-/// The heaps that were drained from a queue, taken out whole and emptied outside the locks in the order of their slots.
-/// That is about the order in which the elements were allocated, so their memory is read from one end to the other.
-pub(crate) struct Drained<E> {
-    heaps: Vec<PriorityQueue<E>>,
-    /// The next slot of the last heap to look at.
-    slot: u32,
-    len: usize,
-}
-
-impl<E> Drained<E> {
-    fn new(heaps: Vec<PriorityQueue<E>>) -> Self {
-        let len = heaps.iter().map(PriorityQueue::len).sum();
-        Self { heaps, slot: 0, len }
-    }
-
-    /// Takes the elements that are left out, a chunk each, without their keys. To look the keys up would miss
-    /// the cache for most of many elements.
-    pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
-        self.len = 0;
-        mem::take(&mut self.heaps).into_iter().flat_map(PriorityQueue::into_chunks).collect()
-    }
-}
-
-impl<E> Iterator for Drained<E> {
-    type Item = QueueEntry<E>;
-
-    fn next(&mut self) -> Option<QueueEntry<E>> {
-        loop {
-            let heap = self.heaps.last_mut()?;
-            if let Some(slot) = heap.next_used(self.slot) {
-                self.slot = slot + 1;
-                self.len -= 1;
-                return heap.take_entry(slot);
-            }
-            self.heaps.pop();
-            self.slot = 0;
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len, Some(self.len))
-    }
-}
-
-impl<E> ExactSizeIterator for Drained<E> {}
 
 #[cfg(test)]
 #[path = "queue/tests/any_queue.rs"]

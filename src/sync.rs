@@ -4,13 +4,9 @@
 //! thread goes next (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with
 //! `--cfg shuttle` or `--cfg loom`; the published manifest never does.
 //!
-//! # Guarantees
-//!
-//! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no user code runs
-//!   under a lock of this crate, so no panic ever leaves a lock's value half changed.
-//! * [`Parker`] is how a thread waits, everywhere. Each thread has one ([`parker`]).
-//! * Locks are taken in one order, which debug builds check at every lock: [`rank`]. There [`unwind`](crate::unwind), the one
-//!   door to user code, asserts that the thread holds none.
+//! * [`Mutex`] has no poisoning: no user code runs under a lock of this crate, so no panic leaves a value half changed.
+//! * [`Parker`] is how a thread waits, everywhere.
+//! * Threads take locks in one order, which debug builds check: [`rank`].
 //!
 //! The pages `docs/locks.md` and `docs/atomics.md` list every lock and every atomic of the crate.
 
@@ -39,14 +35,13 @@ pub(crate) use self::{
     parker::{ParkedThread, Parker, spin_until},
 };
 
-/// Atomics that order nothing: numbers that are given out once, flags for what was ever switched on, and a mark that only
-/// the drop of its owner reads. The models need not see them.
+/// Atomics that order nothing, which the models need not see: numbers that are given out once, flags that stay on, and a mark
+/// that only the drop of its owner reads.
 pub(crate) mod process {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 }
 
-/// A lock without poisoning. Its rank says which locks a thread may hold when it takes this one:
-/// see [`rank`].
+/// A lock without poisoning. Its [`rank`] says which locks a thread may hold when it takes this one.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T: ?Sized, const RANK: u8 = { rank::LEAF }> {
     /// The lock's number among those of its rank.
@@ -56,7 +51,6 @@ pub(crate) struct Mutex<T: ?Sized, const RANK: u8 = { rank::LEAF }> {
     lock: Lock<T>,
 }
 
-/// Access to what a [`Mutex`] protects; releases the lock when dropped.
 pub(crate) struct MutexGuard<'a, T: ?Sized> {
     guard: LockGuard<'a, T>,
     // After the guard, so that the lock is free before it counts as not held.
@@ -84,8 +78,8 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// Like [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
-    /// each closure takes its lock in this way.
+    /// Like [`lock`](Self::lock), in less code, for functions that are compiled for each closure. The lock hardly ever is taken
+    /// already.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {

@@ -2,9 +2,8 @@
 //!
 //! # Timestamps
 //!
-//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years.
-//! Arithmetic saturates, and the largest value means *never*: `Duration::MAX` is a legal delay,
-//! nothing overflows, and no clock ever reads "never", so such a deadline does not fall due.
+//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years. Arithmetic saturates, and the
+//! largest value means *never*, which no clock ever reads: `Duration::MAX` is a legal delay that never ends.
 //!
 //! # The two clocks
 //!
@@ -14,17 +13,13 @@
 //!
 //! Both count from a year before their beginning, so that timestamps of the past keep their order.
 //! Beside them stands the wall clock, by which no thread sleeps ([`wall`]). The crate reads the present through
-//! [`Clock::read`] and sleeps through [`Wait::park_until`], and does neither in any other way.
+//! [`Clock::read`] alone and sleeps through [`Wait::park_until`] alone.
 //!
-//! # Never early
+//! # Never early, and how late
 //!
-//! A deadline has come when `now >= deadline`, in the same nanoseconds on both sides. The timed
-//! park may end early (a stale wake-up, a coarse timer): its callers look at the clock again.
-//!
-//! # How late
-//!
-//! The system may end a timed sleep later than asked, by the *timer slack* of the thread: 50 µs on Linux, so that timers
-//! which are close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
+//! A deadline has come when `now >= deadline`. A timed park may end early (a stale wake-up, a coarse timer): its callers look
+//! at the clock again. The system may end it late, by the *timer slack* of the thread: 50 µs on Linux, so that timers close
+//! together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
 
 mod manual;
 mod wakers;
@@ -50,8 +45,7 @@ use crate::sync::{
 const PAST: Duration = Duration::from_nanos(PAST_NANOS);
 const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// Returns the instant that lies `span` before this one; a later one if the platform's `Instant`
-/// cannot represent that.
+/// Returns the instant `span` before this one; a later one if the platform's `Instant` cannot represent that.
 fn long_before(instant: Instant, span: Duration) -> Instant {
     (0..32).find_map(|n| instant.checked_sub(span / (1 << n))).unwrap_or(instant)
 }
@@ -87,11 +81,7 @@ impl Timestamp {
 
     /// Returns how long after `earlier` this is; zero if it is not later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.nanos_since(earlier))
-    }
-
-    pub(crate) fn nanos_since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
     /// Returns how long to wait, from `now` on, until this comes: `Duration::MAX` if it never does.
@@ -176,31 +166,24 @@ impl Clock {
         }
     }
 
-    /// Returns `true` if the clock stands still until a test moves it.
     pub(crate) fn is_manual(&self) -> bool {
         matches!(self.source, TimeSource::Manual(_))
     }
 
     /// Returns `true` if timestamps of the two clocks mean the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (self.manual(), other.manual()) {
-            (None, None) => self.origin() == other.origin(),
-            (Some(manual), Some(other)) => manual.address() == other.address(),
-            _ => false,
-        }
+        self.address() == other.address() && (self.is_manual() || self.origin() == other.origin())
     }
 
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
         if let TimeSource::Manual(manual) = &self.source { Some(manual) } else { None }
     }
 
-    /// Returns a number that is larger than that of every submission that was over before this one
-    /// began, in whichever thread; `now` was read from this clock after the
-    /// submission began.
+    /// Returns a number that is larger than the stamp of every submission, in any thread, that was over before this one
+    /// began. `now` was read from this clock after this submission began.
     ///
-    /// The reading itself is such a number where the clock is finer than the time from one reading
-    /// to a submission that another thread makes after it. Other clocks stand still or have ticks:
-    /// there it is a counter, which costs threads that submit at once a shared cache line.
+    /// The reading itself is such a number on a clock that is finer than the time between two such submissions. Other clocks
+    /// stand still or have ticks: there it is a counter, which costs threads that submit at once a shared cache line.
     #[inline]
     pub(crate) fn submission_stamp(&self, now: Timestamp) -> u64 {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
@@ -214,14 +197,13 @@ impl Clock {
         }
     }
 
-    /// Returns `instant` as a timestamp of this clock; what lies before the origin is the origin, and `None` is never.
+    /// Returns `instant` as a timestamp of this clock: no earlier than the origin, and never for `None`.
     pub(crate) fn deadline_of(&self, instant: impl Into<Option<Instant>>) -> Timestamp {
         let Some(instant) = instant.into() else { return Timestamp::NEVER };
         Timestamp(saturating_nanos(instant.saturating_duration_since(self.origin())))
     }
 
-    /// Returns the deadline as an [`Instant`]; `None` for never, and for what an `Instant` cannot
-    /// represent.
+    /// Returns the deadline as an [`Instant`]; `None` for never, and if an `Instant` cannot represent it.
     pub(crate) fn instant_of(&self, deadline: Timestamp) -> Option<Instant> {
         if deadline == Timestamp::NEVER {
             return None;
@@ -229,8 +211,7 @@ impl Clock {
         self.origin().checked_add(Duration::from_nanos(deadline.0))
     }
 
-    /// Returns a timestamp that this clock has shown as an [`Instant`]. (No system's clock shows what
-    /// an `Instant` cannot represent.)
+    /// Returns a timestamp that this clock has shown, as an [`Instant`], which can represent it.
     #[inline]
     pub(crate) fn shown_at(&self, timestamp: Timestamp) -> Instant {
         self.instant_of(timestamp).unwrap_or_else(|| self.origin())
@@ -244,36 +225,35 @@ impl Clock {
         }
     }
 
-    /// Begins a wait of the calling thread, whose parker this is.
     #[inline]
     pub(crate) fn wait<'a>(&'a self, parker: &'a Parker) -> Wait<'a> {
         Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
-    /// Tells the clock, if it is a manual one.
+    /// Makes a change to a manual clock.
     fn tell(&self, news: fn(&mut ClockState)) {
         if let Some(manual) = self.manual() {
             manual.change(news);
         }
     }
 
-    /// Tells the clock that a worker thread is about to start; see [`ManualClock`].
+    /// Called by the thread that is about to start a worker.
     pub(crate) fn worker_starts(&self) {
         self.tell(|state| state.workers += 1);
     }
 
-    /// Says that the calling thread, whose parker this is, is that worker. Returns what it was
-    /// before, for [`worker_leaves`](Self::worker_leaves).
-    pub(crate) fn worker_begins(&self, parker: &Parker) -> WorkerOf {
-        WorkerOf(parker.works_for.replace(self.manual().map_or(0, ManualClock::address)))
+    /// Called by the worker, whose parker this is. Returns the clock for which the thread worked before, as
+    /// [`Parker::works_for`] has it, for the worker to put back.
+    pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
+        parker.works_for.replace(self.address())
     }
 
-    /// Says that the calling thread is again what it was before it became a worker.
-    pub(crate) fn worker_leaves(parker: &Parker, before: WorkerOf) {
-        parker.works_for.set(before.0);
+    /// Returns the address of a manual clock; zero for the system's.
+    pub(crate) fn address(&self) -> usize {
+        self.manual().map_or(0, ManualClock::address)
     }
 
-    /// Says that a worker of this clock begins to wait for something that it does not do itself.
+    /// Called by a worker of this clock that begins to wait for something that another thread does.
     pub(crate) fn driver_waits(&self) {
         self.tell(|state| {
             state.waiting_drivers += 1;
@@ -281,23 +261,12 @@ impl Clock {
         });
     }
 
-    /// Says that such a worker has its answer.
     pub(crate) fn driver_goes_on(&self) {
         self.tell(|state| state.waiting_drivers -= 1);
     }
 
     pub(crate) fn worker_ended(&self) {
         self.tell(ClockState::worker_ended);
-    }
-}
-
-/// For which clock a thread works: the address of a manual clock, or zero.
-pub(crate) struct WorkerOf(usize);
-
-impl WorkerOf {
-    /// Returns `true` if the thread works for that clock, which is a manual one.
-    pub(crate) fn is_of(&self, clock: &Clock) -> bool {
-        clock.manual().is_some_and(|manual| manual.address() == self.0)
     }
 }
 
@@ -345,18 +314,17 @@ impl From<ManualClock> for Clock {
     }
 }
 
-/// The most slack that a thread asks for. A timer never fires whose deadline and slack together are more than the
-/// system can count, and a wait that is later than this saves no wake-up.
+/// The most slack that a thread asks for: with more than the system can count the timer would never fire.
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
-/// Sets the timer slack of the calling thread, in a file of procfs: zero is that of its process. Does nothing on systems
-/// other than Linux, and without the feature `timer-slack`; if the system refuses, the thread keeps what it had.
+/// Sets the timer slack of the calling thread, in a file of procfs; zero means the slack of its process. Does nothing on
+/// systems other than Linux, without the feature `timer-slack`, or if the system refuses.
 pub(crate) fn set_timer_slack(slack: Duration) {
     if !cfg!(all(target_os = "linux", feature = "timer-slack")) {
         return;
     }
     let nanos = saturating_nanos(slack.min(MOST_SLACK));
-    // Only the directory that a thread has at the top has that file.
+    // Only the thread's directory at the top of `/proc` has that file.
     let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     if let Some(number) = thread.file_name() {
         let file = std::path::Path::new("/proc").join(number).join("timerslack_ns");

@@ -3,25 +3,24 @@
 //! A task's closure, its captures, its result, the payload of a panic, a waker: any of it may panic, block or call back into
 //! the crate. Three rules hold.
 //!
-//! 1. It is called and dropped by this module. What may panic into its caller, the clone of a waker and a rejection
-//!    handler, is called where it is needed, with no lock held.
+//! 1. This module calls and drops it. Only the clone of a waker and a rejection handler, which may panic into their caller,
+//!    are called where they are needed.
 //! 2. **No lock is held.** Debug builds assert it here.
-//! 3. A panic becomes a value. Where no caller can be given the value, it is dropped (the process's
-//!    panic hook has reported it, like any panic). Dropping a payload is user code again: if that
-//!    panics too, the second payload is leaked, because this could go on for ever.
+//! 3. A panic becomes a value, which is dropped if no caller can receive it; the process's panic hook has reported it.
+//!    Dropping a payload is user code again: if that panics too, the second payload is leaked, or this might go on for ever.
 //!
 //! # The one panic that cannot be contained
 //!
-//! The call itself drops the captures of a one-shot closure. If the body panics *and* a capture panics
-//! while the same unwinding drops it, Rust aborts the process. The captures of a periodic closure
-//! outlive each call, so there even that is contained.
+//! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a capture
+//! that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so there even that is
+//! contained.
 //!
 //! # Where a panic began
 //!
-//! Only the process's panic hook learns the location of a panic, when it begins, and nothing says which of these panics
-//! comes out of a call: one may have been caught inside, and the one that comes out may have been resumed. So the hook
-//! records each panic that begins in such a call ([`contain_located`]), and the one that comes out is looked up among them.
-//! The first executor that is built with a failure handler puts the hook before the process's own ([`note_locations`]).
+//! Only the process's panic hook learns where a panic begins, and not whether it comes out of the call: another may have been
+//! caught inside, or resumed. So the hook records each panic that begins in a call of [`contain_located`], which then looks
+//! its own up among them. The first executor with a failure handler puts the hook before the process's own
+//! ([`note_locations`]).
 
 use std::{
     any::{Any, TypeId},
@@ -41,6 +40,8 @@ use crate::sync::{
 
 pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
+const CALLED: &str = "user code is about to run";
+
 /// A panic that has been contained, and where it began, if that is known.
 pub(crate) type Panic = (PanicPayload, Option<PanicLocation>);
 
@@ -49,21 +50,16 @@ pub(crate) type Panic = (PanicPayload, Option<PanicLocation>);
 /// Unwind safety is asserted: a one-shot closure is gone after the call, and a periodic one is dropped
 /// after a panic, unless its user has decided otherwise with a `FailurePolicy`.
 pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, PanicPayload> {
-    assert_no_lock_is_held();
+    rank::assert_none_held(CALLED);
     #[allow(clippy::disallowed_methods, reason = "this is the one place")]
     panic::catch_unwind(AssertUnwindSafe(call))
-}
-
-#[inline]
-fn assert_no_lock_is_held() {
-    rank::assert_none_held("user code is about to run");
 }
 
 /// Drops user values. A panic goes no further.
 #[inline]
 pub(crate) fn discard<T>(value: T) {
     // Also for values that need no drop, because another type in their place may.
-    assert_no_lock_is_held();
+    rank::assert_none_held(CALLED);
     if mem::needs_drop::<T>() {
         contain(|| drop(value)).unwrap_or_else(discard_payload);
     }
@@ -75,7 +71,6 @@ pub(crate) fn shield(call: impl FnOnce()) {
     contain(call).unwrap_or_else(discard_payload);
 }
 
-/// Compiled once, and not for every type of value.
 #[cold]
 fn discard_payload(payload: PanicPayload) {
     if let Err(worse) = contain(|| drop(payload)) {
@@ -84,10 +79,10 @@ fn discard_payload(payload: PanicPayload) {
 }
 
 /// Drops user values. A panic is passed to `lost`, and goes no further.
-// Always inlined: a worker drops each task in this way, which mostly means that it counts the owners.
+// Always inlined: a worker drops each task in this way, and mostly just counts the owners.
 #[inline(always)]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce(Panic)) {
-    assert_no_lock_is_held();
+    rank::assert_none_held(CALLED);
     if !mem::needs_drop::<T>() {
         return;
     }
@@ -116,7 +111,7 @@ impl<T> Contained<T> {
         Self(Some(value))
     }
 
-    /// Takes the value, for a drop that can report a panic. Nothing may use this any more.
+    /// Takes the value, for a drop that can report a panic. Nothing may use `self` any more.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<T> {
         self.0.take()
@@ -161,8 +156,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc`. One that is an `Arc` of a factory or a handler already stays as it is; otherwise each read
-/// and set would wrap it once more. The caller names `T`, which inference would take from `erase`.
+/// Returns `value` in an `Arc`, or as it is if it is an `Arc` of a factory or a handler already: otherwise each read and set
+/// would wrap it once more. The caller names `T`, which inference would take from `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
@@ -174,7 +169,7 @@ pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     }
 }
 
-/// User code that can be replaced while an executor works: its thread factory, and its rejection handler.
+/// User code that a user can replace while an executor works: its thread factory, and its rejection handler.
 pub(crate) struct Replaceable<T: ?Sized>(Mutex<Callback<T>>);
 
 impl<T: ?Sized> Replaceable<T> {
@@ -194,7 +189,7 @@ impl<T: ?Sized> Replaceable<T> {
     }
 }
 
-/// Wakes all of them. A waker that panics does not keep the others from being woken.
+/// Wakes all of them, even if the waker of one panics.
 #[inline]
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(|waker| shield(|| waker.wake()));
@@ -240,19 +235,18 @@ impl fmt::Display for PanicLocation {
 
 static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 
-/// A panic that has begun in a call of [`contain_located`]: the type of its payload, its message, and where it began.
+/// A panic in a call of [`contain_located`]: the type of its payload, its message, and where it began.
 type Begun = (TypeId, Box<str>, PanicLocation);
 
-/// How many panics of one call are kept; the oldest goes first.
+/// How many panics of one call are kept: the last ones.
 const MOST_BEGUN: usize = 8;
 
 thread_local! {
-    /// The panics that have begun in the innermost call of [`contain_located`], if there is one.
+    /// The panics of the innermost call of [`contain_located`], if there is one.
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
-/// Starts to record the location of every panic. Does nothing on a thread that is panicking, where the hook cannot be
-/// changed.
+/// Starts to record the location of every panic. Does nothing on a thread that panics, which cannot change the hook.
 pub(crate) fn note_locations() {
     static HOOKED: Once = Once::new();
     if std::thread::panicking() {

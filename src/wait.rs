@@ -1,14 +1,13 @@
 //! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
-//! Blocking and awaiting are the same thing here. Whatever can be waited for has a *poll*: a function
-//! that returns the answer, or else keeps the [`Waker`] it was given, and wakes it once the answer is
-//! there. A future passes the waker of its context; a blocked thread passes the one that unparks it
-//! ([`block_on`]).
+//! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer, or
+//! else keeps the [`Waker`] it was given, which is woken once the answer is there. A future passes the waker of its context;
+//! a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
-//! Nearly all of them are a [`Watched`] state. Its poll looks for the answer and keeps the waker in one
-//! step, under the lock that the thread takes which brings the answer: these are the two sides of
-//! `queue::waiters`. Cloning, waking and dropping a waker is user code, so it happens outside that lock.
-//! A task does the same by hand, with a [`WaitList`] (`task::awaited`): its node has one lock for all.
+//! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a lock
+//! that the thread with the answer takes, too: these are the two sides of `queue::waiters`. Cloning, waking and dropping a
+//! waker is user code, so it happens outside that lock. A task does the same by hand, with a [`WaitList`]
+//! (`task::awaited`): its node has one lock for all.
 
 use std::{
     mem,
@@ -22,7 +21,7 @@ use crate::{
     unwind::{self, discard},
 };
 
-/// A state under a lock, and the wakers of those that wait until a poll finds an answer in it.
+/// A state under a lock, and the wakers of the waiters whose polls have found no answer in it.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<T, const RANK: u8 = { rank::LEAF }>(Mutex<WatchedState<T>, RANK>);
 
@@ -32,8 +31,7 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of
-/// the methods here.
+/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of the methods here.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
 impl<T, const RANK: u8> Watched<T, RANK> {
@@ -46,8 +44,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         WatchedGuard(self.0.lock())
     }
 
-    /// A poll: returns what `look` finds, or keeps the waker if that is nothing. `look` is called **under
-    /// the lock**. A waiter that has its answer is not on the list any more.
+    /// A poll: returns what `look` finds **under the lock**, or keeps the waker. A waiter that has its answer is not on the
+    /// list any more.
     pub(crate) fn poll<R>(
         &self,
         place: &mut Place,
@@ -74,22 +72,22 @@ impl<T, const RANK: u8> Watched<T, RANK> {
 }
 
 impl<T> WatchedGuard<'_, T> {
-    /// Releases the lock, and wakes the one that has waited longest, if any.
+    /// Releases the lock, and wakes the waiter that has waited longest, if any.
     pub(crate) fn wake_one(mut self) {
-        let woken = self.0.waiters.take_one();
+        let woken = self.0.waiters.take_first();
         drop(self);
         unwind::wake_all(woken);
     }
 
-    /// Releases the lock, and wakes all that wait.
+    /// Releases the lock, and wakes all waiters.
     pub(crate) fn wake_all(self) {
         unwind::wake_all(self.take_wakers());
     }
 
-    /// Releases the lock. Returns the wakers of all that wait, for a caller that wakes them later.
+    /// Releases the lock. Returns the wakers of all waiters, for a caller that wakes them later.
     #[must_use]
     pub(crate) fn take_wakers(mut self) -> Vec<Waker> {
-        self.0.waiters.take()
+        self.0.waiters.take_all()
     }
 }
 
@@ -107,35 +105,31 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in the order in which they came.
-#[derive(Debug, Default)]
-pub(crate) struct WaitList(Wakers);
+/// The wakers of all threads and futures that wait for one thing, in the order in which they came: their moments are equal.
+pub(crate) type WaitList = Wakers;
 
-/// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that
-/// was woken for nothing gets its old place back. Different waiters may have the same waker, so that does
-/// not identify them.
+/// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that was woken for
+/// nothing gets its old place back. Its waker does not identify it: different waiters may have the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place(u64);
 
 impl Place {
-    /// Returns `true` if the waiter has come, and neither has its answer nor has given up.
     pub(crate) fn is_taken(self) -> bool {
         self.0 > 0
     }
 }
 
 impl WaitList {
-    /// Keeps the waker of a waiter. Returns the one that was kept before.
+    /// Keeps the waker of a waiter. Returns the waker that it had before.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
         if place.is_taken() {
-            return self.0.put((Timestamp::PAST, place.0), waker);
+            return self.put((Timestamp::PAST, place.0), waker);
         }
-        (_, place.0) = self.0.add(Timestamp::PAST, waker);
+        (_, place.0) = self.add(Timestamp::PAST, waker);
         None
     }
 
-    /// Takes a waiter that has its answer off the list, and keeps the waker of another one. Returns the wakers that are
-    /// not needed.
+    /// Takes a waiter off the list if it has its answer, and else keeps its waker. Returns the wakers that are not needed.
     pub(crate) fn note(
         &mut self,
         is_answered: bool,
@@ -151,23 +145,11 @@ impl WaitList {
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
-        self.0.remove((Timestamp::PAST, mem::take(place).0))
-    }
-
-    /// Takes the first waker, for the caller to wake after releasing the lock.
-    pub(crate) fn take_one(&mut self) -> Option<Waker> {
-        self.0.take_first()
-    }
-
-    /// Takes all wakers, for the caller to wake after releasing the lock.
-    pub(crate) fn take(&mut self) -> Vec<Waker> {
-        self.0.take_all()
+        self.remove((Timestamp::PAST, mem::take(place).0))
     }
 }
 
-/// Blocks the thread until `poll` has an answer, or until `deadline`.
-///
-/// The poll is asked once more when the time is up: an answer that is there counts.
+/// Blocks the thread until `poll` has an answer, or until `deadline`, when it polls once more.
 pub(crate) fn block_until<R>(
     clock: &Clock,
     deadline: Timestamp,
@@ -195,8 +177,8 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
     }
 }
 
-/// Like [`block_until`], but spins for a while before it sleeps; see [`Parker::spin`]. `is_there`
-/// returns `true` once `poll` has an answer, and registers nothing.
+/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll` has
+/// an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,
@@ -207,14 +189,13 @@ pub(crate) fn block_soon<R>(
         return block_until(clock, deadline, poll);
     }
     let (parker, start) = (Parker::current(), clock.read());
-    let until = start.after(parker.spin()).min(deadline);
+    let until = start.after(parker.spin.get()).min(deadline);
     spin_until(|| (is_there() || clock.read() >= until).then_some(()));
     let answer = block_until(clock, deadline, poll);
     parker.learn(clock.read().since(start));
     answer
 }
 
-/// Blocks the thread until `poll` has an answer.
 pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
     loop {
         if let Some(answer) = block_until(clock, Timestamp::NEVER, &mut poll) {

@@ -1,6 +1,5 @@
-//! The elements of the queue and its answers: keys, elements with their key and deadline, elements that have a deadline
-//! of their own, elements that can be inspected, and the errors of those that were not inserted.
-//! Such an error holds what was refused, so an insertion that fails loses nothing.
+//! The types around one element of the queue: its key, how it leaves, its own deadline, whether it can be inspected, and the
+//! error of an insertion, which holds the element.
 
 use std::{
     error::Error,
@@ -36,17 +35,12 @@ impl Key {
         Self { queue, ticket }
     }
 
-    /// Returns the key of an element that has left, which equals the one it had.
-    pub(super) fn of_sequence(queue: u64, sequence: u64) -> Self {
-        Self { queue, ticket: Ticket::without_slot(sequence) }
-    }
-
     /// Returns the ticket if the key is one of the queue with this id.
     pub(super) fn ticket_in(self, queue: u64) -> Option<Ticket> {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// Returns the parts that distinguish the key from all others. The place of the element is not one of them.
+    /// Returns what distinguishes the key from all others. An element that has left has lost its slot, but its key is the same.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }

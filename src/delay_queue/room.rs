@@ -1,7 +1,5 @@
-//! Room: queues with a bound, and insertions that wait until there is room for their element, blocking or polled.
-//!
-//! Both waits are one poll of the queue ([`poll_insert`](crate::queue::SingleQueue::poll_insert)), which the module
-//! `queue` explains.
+//! Room: queues with a bound, and insertions that wait until there is room for their element, blocking or polled. Both waits
+//! are one poll of the queue ([`poll_insert`](crate::queue::SingleQueue::poll_insert), explained in `queue/single.rs`).
 
 use std::{
     fmt,

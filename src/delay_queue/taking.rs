@@ -1,23 +1,16 @@
 //! Taking elements that have expired: with and without blocking, awaited on any runtime, and all at once.
 //!
-//! Each future and each stream is a waiter like a thread (`queue/waiting.rs`), with a waker of its own.
+//! A thread that waits for an element sleeps with a time limit. A future or a stream is a waiter like a thread
+//! (`queue/waiting.rs`), but has only a waker, which a [`WaiterAlarm`] wakes in time. Of all tasks that await one queue at
+//! most two are armed, the leader and its deputy, so there are few alarms.
 //!
-//! # The alarm
-//!
-//! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
-//! waker, which has to be woken in time: by a [`WaiterAlarm`]. Of all tasks that await one queue at most
-//! two are armed, the leader and its deputy, so there are few alarms however many tasks wait.
-//!
-//! * On the system's clock all alarms of the process are on one list, and one thread takes them
-//!   from it and wakes their wakers. The thread is started with the first alarm, sleeps while there
-//!   is none, and never ends.
+//! * On the system's clock all alarms of the process are on one list, and one thread wakes their wakers. It starts with the
+//!   first alarm, sleeps while there is none, and never ends.
 //! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
 //!
-//! If the thread cannot be started, the waker is woken at once: the task polls, finds nothing, sets
-//! the next alarm and so tries again. That costs a core, but no wake-up is late or lost.
-//!
-//! A waker is user code: it is woken through `unwind`, outside all locks. A waker that blocks delays
-//! all alarms of the process, as it would block the thread of any runtime.
+//! If the thread cannot start, the waker is woken at once: the task polls, finds nothing, sets the next alarm and so tries
+//! again. That costs a core, but no wake-up is late or lost. A waker that blocks delays all alarms of the process, as it
+//! would block the thread of any runtime.
 
 use std::{
     fmt,
@@ -31,6 +24,7 @@ use std::{
 use super::{DelayQueue, Expired, Key};
 use crate::{
     CancellationToken, Limit, LimitReached,
+    entry::Ticket,
     queue::{AsyncWaiter, QueueEntry, Source},
     sync::{OnceLock, Parker, thread},
     thread_factory::ThreadBody,
@@ -92,16 +86,12 @@ impl<T> DelayQueue<T> {
     pub fn take_within(&self, limit: impl Into<Limit>) -> Result<Option<Expired<T>>, LimitReached> {
         let limit = limit.into();
         let deadline = limit.deadline(&self.clock);
-        let taken = match limit.token() {
+        let taken = match &limit.token {
             None => self.take_by(deadline),
             Some(token) => self.take_by_unless(deadline, token),
         };
-        match taken {
-            None if limit.reached() == LimitReached::Cancelled || !self.is_finished() => {
-                Err(limit.reached())
-            }
-            taken => Ok(taken),
-        }
+        let is_end = || limit.reached() == LimitReached::TimedOut && self.is_finished();
+        if taken.is_some() || is_end() { Ok(taken) } else { Err(limit.reached()) }
     }
 
     /// Takes an element if one has expired; does not block. Java: `poll()`, and `remove()` since
@@ -247,11 +237,11 @@ impl<T> DelayQueue<T> {
 
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
         let parker = Parker::current();
-        // From here on the token wakes this thread, which then computes its limit again.
+        // From here on the token wakes this thread, which then asks for its limit again.
         let mut places = Places::default();
         let is_raised = token.poll_raised(&mut places, parker.waker()).is_some();
         let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
-        // It sleeps by this very parker: a thread that is being torn down gets another one each time.
+        // By this very parker: a thread that is being torn down gets another one each time.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(&mut places);
         taken.map(|(entry, _)| self.expired(entry))
@@ -259,7 +249,7 @@ impl<T> DelayQueue<T> {
 
     #[inline]
     pub(super) fn expired(&self, entry: QueueEntry<T>) -> Expired<T> {
-        let key = Key::of_sequence(self.id, entry.sequence);
+        let key = Key::new(self.id, Ticket::without_slot(entry.sequence));
         Expired { element: entry.element, key, deadline: self.clock.shown_at(entry.deadline) }
     }
 }
@@ -337,7 +327,7 @@ struct WaiterAlarm {
 }
 
 impl WaiterAlarm {
-    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`. Returns `None` if it has woken it at once.
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`, or wakes it at once and returns `None`.
     fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Option<Self> {
         let id = match clock.manual() {
             Some(manual) => manual.set_alarm(deadline, waker),
@@ -371,8 +361,8 @@ impl SystemAlarms {
         ALARMS.get_or_init(|| Self { clock: Clock::system(), list: Watched::default() })
     }
 
-    /// Sets an alarm for a deadline of `clock`, and starts the thread with the first one. Returns the waker if there is no
-    /// thread that would wake it.
+    /// Sets an alarm for a deadline of `clock`, and starts the thread with the first one. Returns the waker if no thread could
+    /// start.
     fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
         let mut list = self.list.lock();

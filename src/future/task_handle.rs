@@ -334,7 +334,7 @@ impl TaskHandle {
     pub fn wait_within(&self, limit: impl Into<Limit>) -> bool {
         let (limit, mut place) = (limit.into(), Place::default());
         let deadline = limit.deadline(self.clock());
-        let has_ended = match limit.token() {
+        let has_ended = match &limit.token {
             None => self.block_soon(&mut place, deadline),
             Some(token) => {
                 let poll = |waker: &Waker| self.poll_done(&mut place, waker);

@@ -57,7 +57,7 @@ use crate::{
     queue::{AsyncWaiter, QueueEntry, Source},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
-    time::{Clock, Timestamp, WorkerOf},
+    time::{Clock, Timestamp},
     unwind::discard,
     wait::Place,
 };
@@ -236,13 +236,13 @@ struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,
     /// The thread's role before; `None` if it was a worker of this clock.
-    before: Option<WorkerOf>,
+    before: Option<usize>,
 }
 
 impl<'a> Attending<'a> {
     fn begin(clock: &'a Clock, parker: &'a Parker) -> Self {
         let before = clock.worker_begins(parker);
-        let before = (!before.is_of(clock)).then_some(before);
+        let before = (before == 0 || before != clock.address()).then_some(before);
         if before.is_some() {
             clock.worker_starts();
             clock.driver_waits();
@@ -254,7 +254,7 @@ impl<'a> Attending<'a> {
 impl Drop for Attending<'_> {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
-            Clock::worker_leaves(self.parker, before);
+            self.parker.works_for.set(before);
             self.clock.driver_goes_on();
             self.clock.worker_ended();
         }

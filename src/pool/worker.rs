@@ -22,7 +22,7 @@ use crate::{
     statistics::WorkerStats,
     sync::{Arc, Parker},
     task::{FailureSource, Points, Requeued, Run, Task, Verdict, WorkerContext},
-    time::{Clock, Timestamp, set_timer_slack},
+    time::{Timestamp, set_timer_slack},
     trace,
     unwind::wake_all,
 };
@@ -62,7 +62,7 @@ impl WorkerThread {
         trace::worker("ended", &self.name);
         drop(self);
         // The factory may have lent a thread that goes on with other work.
-        Clock::worker_leaves(&parker, before);
+        parker.works_for.set(before);
     }
 }
 

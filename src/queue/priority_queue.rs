@@ -1,6 +1,5 @@
-//! The priority queue: which entry is due next. It is plain data and knows no lock, no clock and no task.
-//!
-//! Each stripe has one, and where the other modules say *the heap* of a stripe they mean the whole of it.
+//! The priority queue: which entry is due next. It knows no lock, no clock and no task. Each stripe has one, and other
+//! modules call it *the heap*.
 //!
 //! ```text
 //!   near part   array heap │ sorted run │ lanes    in order
@@ -8,36 +7,31 @@
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! Entries that arrive in the order in which they become due go to the
-//! [sorted run](sorted_run), entries 17 ms or more behind the first one to the [`Calendar`], where insertion and
-//! removal cost the same however many there are, bursts to the [lanes] beside a large heap, and all others to
-//! the [heap](array_heap). Most of the calendar's entries are timeouts that are cancelled there; the others come to
-//! the [near part](near_part), bucket by bucket. [`Slots`] has the elements, each at a place that does not change.
+//! * The [sorted run](sorted_run) has the entries that arrive in the order of their deadlines.
+//! * The [`Calendar`] has entries 17 ms or more behind the first one. Insertion and removal cost the same however many there
+//!   are. Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by bucket.
+//! * The [lanes] have bursts, beside a large heap, and the [heap](array_heap) has all other entries.
+//! * [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
 //!
-//! A *key* is one 128-bit number that orders by deadline and then by submission:
+//! A *key* is one 128-bit number that orders by deadline and then by submission, and never wraps around:
 //!
 //! ```text
 //!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
 //! ```
 //!
-//! So entries with equal deadlines leave in the order of submission, and nothing ever wraps around. A [`Ticket`] is slot
-//! and sequence: the slot leads to the entry, and the sequence proves that it is still the same one, even if the
-//! slot has been reused.
-//!
 //! # The first of all
 //!
-//! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. When
-//! the near part loses its first entry, the nearest bucket is brought near in the same call
-//! ([`settle_until`](PriorityQueue::settle_until)), unless it has several chunks. Only then is the head a mere
-//! *bound*: the floor. It is never later than the first deadline, so a thread that waits for it is not late; a thread
-//! that finds it due brings one chunk near, publishes the new head, and looks again.
+//! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that takes
+//! the first near entry out also brings the nearest bucket near ([`settle_until`](PriorityQueue::settle_until)), unless
+//! that has several chunks. Only then is the head a mere *bound*: the floor. It is never later than the first deadline, so
+//! a thread that waits for it is not late. A thread that finds it due brings one chunk near, publishes the new head, and
+//! looks again.
 //!
 //! # Invariants
 //!
-//! 1. Each entry is in one part, and its slot tells in which: the slot of a far entry has its key, that of a
-//!    near entry its position.
+//! 1. Each entry is in one part, and its slot tells in which: it has the key of a far entry, and the position of a near one.
 //! 2. If the first near entry is due before the floor, it is the first of all. Otherwise the nearest bucket has
 //!    several chunks, or more than one chunk of entries was moved just now.
 
@@ -48,7 +42,10 @@ mod near_part;
 mod slots;
 mod sorted_run;
 
-use std::{mem::ManuallyDrop, ops::Range};
+use std::{
+    mem::{self, ManuallyDrop},
+    ops::Range,
+};
 
 use self::{
     array_heap::VACANT,
@@ -59,20 +56,19 @@ use self::{
 use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
-/// How many entries the owner admits. Those that it queues again were admitted before, and need not be counted: a position
-/// and a slot have room for twice as many. The crate's own tests have a smaller limit, so that they can fill it.
+/// How many entries the owner admits. It need not count those that it queues again: positions and slots have room for twice
+/// as many. The crate's own tests have a smaller limit, so that they can fill it.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
-/// With this many entries or fewer the near part admits every entry: a heap of two levels costs
-/// little, and a small queue needs no calendar.
+/// With so few entries the near part admits every entry: a heap of two levels needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// An entry that is so many nanoseconds behind the first one goes to the sorted run rather than to the calendar, if it is
-/// behind all that is there: it costs less there. The end is about a second.
+/// An entry that is so many nanoseconds behind the first one goes to the sorted run, if it is behind all that is there: it
+/// costs less there than in the calendar. The end is about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
-/// The crate's own tests and the models see a calendar that begins a few nanoseconds ahead and consists of
-/// small chunks. So the few entries that they have are in all parts of the queue.
+/// The crate's own tests and the models have a calendar that begins a few nanoseconds ahead, and small chunks. So their few
+/// entries are in all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
-/// To pass so many free places takes as long as to move one entry.
+/// Passing so many free places takes as long as moving one entry.
 const PLACES_PER_ENTRY: usize = 8;
 
 #[derive(Debug)]
@@ -82,8 +78,8 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// An element that a thread moves under the lock. It is not dropped there, even if the thread should panic. So the
-/// compiler has no cause to keep it in memory at each step, where a drop would find it.
+/// An element under the lock, where none is dropped, even in a panic. So the compiler has no cause to keep it in memory at
+/// each step, where a drop would find it.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
 impl<E> QueueEntry<UnderLock<E>> {
@@ -138,20 +134,18 @@ impl<E> PriorityQueue<E> {
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.near.len() + self.calendar.len()
+        self.near.len() + self.calendar.len
     }
 
-    /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
-    /// have the same sequence.
+    /// Inserts an element. No two entries may have the same sequence.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         deadline: Timestamp,
         sequence: u64,
-        element: UnderLock<E>,
+        mut element: UnderLock<E>,
     ) -> Ticket {
         let key = key(deadline, sequence);
-        let mut element = element;
         if self.near.len() > FEW {
             let distance = deadline.as_nanos().saturating_sub(self.first_near().as_nanos());
             let is_of_run = IN_ORDER.contains(&distance) && self.near.admits_in_order(key);
@@ -178,16 +172,23 @@ impl<E> PriorityQueue<E> {
     pub(super) fn peek(&self) -> Option<SnapshotEntry<&E>> {
         self.first_key()?;
         let (key, mut first) = (self.near.first(), None);
-        self.near.up_to(key, &mut |_, slot| first = Some(slot));
+        self.near.up_to(key, &mut |entry| first = Some(entry.1));
         let (slot, element) = (first?, self.table.get(first?)?);
         Some(SnapshotEntry { deadline: deadline_of(key), ticket: ticket_of(key, slot), element })
     }
 
-    /// Removes an entry, wherever it is. Returns `true` as well if the head may be another one now.
+    /// Removes an entry. Returns `true` as well if the head may be another one now.
     #[inline(always)]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let (entry, is_news) = match self.table.key_place(ticket.slot)? {
-            KeyPlace::Near(position) => self.remove_near(position, ticket)?,
+            KeyPlace::Near(position) => {
+                let key = self.near.key(position);
+                if sequence_of(key) != ticket.sequence {
+                    return None;
+                }
+                let entry = self.entry(key, ticket.slot)?;
+                (entry, self.near.remove_at(&mut self.table, position, key))
+            }
             KeyPlace::Far(_) => {
                 self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence)?
             }
@@ -196,21 +197,6 @@ impl<E> PriorityQueue<E> {
             self.settle();
         }
         Some((entry, is_news))
-    }
-
-    #[inline(always)]
-    fn remove_near(
-        &mut self,
-        position: u32,
-        ticket: Ticket,
-    ) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
-        let key = self.near.key(position);
-        if sequence_of(key) != ticket.sequence {
-            return None;
-        }
-        // Right after the look at its slot, of which most is known still.
-        let entry = self.entry(key, ticket.slot)?;
-        Some((entry, self.near.remove_at(&mut self.table, position, key)))
     }
 
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
@@ -232,7 +218,7 @@ impl<E> PriorityQueue<E> {
             }
             _ => return false,
         };
-        self.near.reset_at(&mut self.table, position, key, slot);
+        self.near.reset_at(&mut self.table, position, (key, slot));
         self.settle();
         true
     }
@@ -255,54 +241,31 @@ impl<E> PriorityQueue<E> {
             }
         });
         // The far ones first: they would come near, one bucket after the other, as the near part loses its own.
-        for far_only in [true, false] {
-            for ticket in &tickets {
-                let is_far = || matches!(self.table.key_place(ticket.slot), Some(KeyPlace::Far(_)));
-                if !far_only || is_far() {
-                    removed.extend(self.remove(*ticket).map(|(entry, _)| entry.owned()));
-                }
-            }
-        }
+        let is_far = |it: &Ticket| matches!(self.table.key_place(it.slot), Some(KeyPlace::Far(_)));
+        let (far, near): (Vec<_>, Vec<_>) = tickets.into_iter().partition(is_far);
+        let entries = far.into_iter().chain(near).filter_map(|ticket| self.remove(ticket));
+        removed.extend(entries.map(|(entry, _)| entry.owned()));
     }
 
     /// Passes all entries to `note`, in no particular order.
     pub(super) fn for_each<'a>(&'a self, note: &mut dyn FnMut(SnapshotEntry<&'a E>)) {
         let mut next = 0;
-        while let Some(slot) = self.next_used(next) {
+        while let Some(slot) = self.table.next_used(next) {
             next = slot + 1;
             if let (Some(key), Some(element)) = (self.key_of(slot), self.table.get(slot)) {
-                note(SnapshotEntry {
-                    deadline: deadline_of(key),
-                    ticket: ticket_of(key, slot),
-                    element,
-                });
+                let (deadline, ticket) = (deadline_of(key), ticket_of(key, slot));
+                note(SnapshotEntry { deadline, ticket, element });
             }
         }
     }
 
     pub(crate) fn remove_all(&mut self) -> Self {
-        std::mem::replace(self, Self::new())
-    }
-
-    pub(super) fn into_chunks(self) -> impl Iterator<Item = Vec<Option<E>>> {
-        self.table.into_chunks()
-    }
-
-    /// Takes an element out of its slot and leaves everything else as it is. This is for a queue that
-    /// is emptied slot by slot and not used in any other way.
-    pub(super) fn take_entry(&mut self, slot: u32) -> Option<QueueEntry<E>> {
-        let key = self.key_of(slot)?;
-        Some(QueueEntry::of(key, self.table.take(slot)?))
-    }
-
-    #[inline]
-    pub(super) fn next_used(&self, slot: u32) -> Option<u32> {
-        self.table.next_used(slot)
+        mem::replace(self, Self::new())
     }
 
     /// Takes the element of an entry whose key has left the near part.
-    // Always inlined: an entry that is returned through memory is written in halves and read as a
-    // whole, and that store-forwarding stall takes ten nanoseconds under the lock.
+    // Always inlined: a return through memory writes the entry in halves and reads it as a whole, and that
+    // store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<UnderLock<E>>> {
         Some(QueueEntry::of(key, self.table.remove(slot)?))
@@ -318,8 +281,8 @@ impl<E> PriorityQueue<E> {
 
 /// The search for the first entry of all, and the steps that keep it in the near part.
 impl<E> PriorityQueue<E> {
-    /// Returns the deadline and the sequence of the first entry, unless it is in a bucket of the
-    /// calendar that is [brought near](Self::bring_near) chunk by chunk.
+    /// Returns the deadline and the sequence of the first entry, unless it is in a bucket that
+    /// [comes near](Self::bring_near) chunk by chunk.
     #[inline]
     pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
         let key = self.near.first();
@@ -327,8 +290,7 @@ impl<E> PriorityQueue<E> {
         is_known.then(|| (deadline_of(key), sequence_of(key)))
     }
 
-    /// Returns the deadline of the first entry, or a moment before it, and
-    /// [`NEVER`](Timestamp::NEVER) if there is no entry.
+    /// Returns the deadline of the first entry, or a moment before it; never if there is none.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
         self.first_near().min(self.floor())
@@ -341,7 +303,7 @@ impl<E> PriorityQueue<E> {
 
     #[inline]
     fn floor(&self) -> Timestamp {
-        Timestamp::from_nanos(self.calendar.floor())
+        Timestamp::from_nanos(self.calendar.floor)
     }
 
     /// Returns `true` if the first entry is known, or if nothing in the calendar is due at `now`. If it returns
@@ -351,15 +313,13 @@ impl<E> PriorityQueue<E> {
         self.first_near().min(now) < self.floor() || self.calendar.is_unused()
     }
 
-    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in
-    /// entries moved.
+    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in entries moved.
     pub(super) fn bring_near(&mut self) -> usize {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
 
-    /// Returns the deadlines of the first two entries, or moments before them, and
-    /// [`NEVER`](Timestamp::NEVER) for each that does not exist. The second one may be missed if it is
-    /// behind many holes of the run.
+    /// Returns the deadlines of the first two entries, or moments before them; never for each that does not exist. The
+    /// second one may be missed behind many holes of the run.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());
@@ -367,14 +327,13 @@ impl<E> PriorityQueue<E> {
         two_smallest(self.near_two(), [self.floor(), Timestamp::NEVER])
     }
 
-    /// Lists the entries that are due at `now`, in no particular order. It costs what it lists, and what
-    /// comes near from the calendar.
+    /// Lists the entries that are due at `now`, in no particular order, and brings what is due near. It costs what it lists.
     pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
         while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();
         }
         let latest = key(now, u64::MAX);
-        self.near.up_to(latest, &mut |key, slot| {
+        self.near.up_to(latest, &mut |(key, slot)| {
             list.push((deadline_of(key), ticket_of(key, slot)));
         });
     }
@@ -384,8 +343,7 @@ impl<E> PriorityQueue<E> {
         [deadline_of(first), deadline_of(second)]
     }
 
-    /// After the first near entry may have left: sees to it that the first entry of all is in the near
-    /// part, as far as that is possible in one step.
+    /// Called when the first near entry may have left: brings the first entry of all near, as far as one call may.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {
@@ -405,15 +363,15 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns how much work that was:
-    /// the number of entries, and a little for each free place, since most places may be free.
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns how much work that was: free places
+    /// count a little, since most may be free.
     fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.near.len();
         let keys = self.calendar.give_up(&mut self.table, chunk);
         for (offset, key) in keys.iter().enumerate() {
             let slot = slot_of(chunk, offset);
             if self.table.get(slot).is_some() {
-                self.near.insert_slot(&mut self.table, *key, slot);
+                self.near.insert_slot(&mut self.table, (*key, slot));
             }
         }
         let work = self.near.len() - before + keys.len() / PLACES_PER_ENTRY;
@@ -421,6 +379,53 @@ impl<E> PriorityQueue<E> {
         work
     }
 }
+
+/// The heaps of a queue that was drained, taken out whole. Their elements leave outside the locks, in the order of their
+/// slots: that is about the order in which they were allocated, so memory is read from one end to the other.
+pub(crate) struct Drained<E> {
+    heaps: Vec<PriorityQueue<E>>,
+    /// The next slot of the last heap.
+    slot: u32,
+    len: usize,
+}
+
+impl<E> Drained<E> {
+    pub(super) fn new(heaps: Vec<PriorityQueue<E>>) -> Self {
+        let len = heaps.iter().map(PriorityQueue::len).sum();
+        Self { heaps, slot: 0, len }
+    }
+
+    /// Takes the remaining elements out, chunk by chunk and without their keys: looking those up would miss the
+    /// cache for most of many elements.
+    pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
+        self.len = 0;
+        mem::take(&mut self.heaps).into_iter().flat_map(|heap| heap.table.into_chunks()).collect()
+    }
+}
+
+impl<E> Iterator for Drained<E> {
+    type Item = QueueEntry<E>;
+
+    fn next(&mut self) -> Option<QueueEntry<E>> {
+        loop {
+            let heap = self.heaps.last_mut()?;
+            if let Some(slot) = heap.table.next_used(self.slot) {
+                self.slot = slot + 1;
+                self.len -= 1;
+                let key = heap.key_of(slot)?;
+                return Some(QueueEntry::of(key, heap.table.take(slot)?));
+            }
+            self.heaps.pop();
+            self.slot = 0;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len, Some(self.len))
+    }
+}
+
+impl<E> ExactSizeIterator for Drained<E> {}
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,16 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! A thread that holds the lock makes every change through [`LockedHeap`], which publishes the new head before the lock is
-//! released. `S` is what the owner keeps under the same lock. No element is dropped there and no user code runs.
+//! Every change goes through [`LockedHeap`], which publishes the new head before it releases the lock. `S` is a state of
+//! the owner's under the same lock. No element is dropped there and no user code runs.
 //!
 //! # The published head
 //!
-//! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list, readable
-//! without a lock. It is [`NEVER`](Timestamp::NEVER) if there is no entry.
+//! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list, readable without a lock;
+//! [`NEVER`](Timestamp::NEVER) if there is no entry. It may be a mere *bound*, no later than the first deadline
+//! ([`priority_queue`](super::priority_queue)): a thread that finds that moment come calls [`settle`](LockedHeap::settle).
 //!
-//! It may be a mere *bound*, no later than the first deadline ([`priority_queue`](super::priority_queue)). A thread that
-//! finds that moment come asks [`settle`](LockedHeap::settle).
-//!
-//! It is written under the lock of the entries that it describes. So a thread that holds some heap's lock and reads a
-//! head, that heap's or another's, sees every insertion that was over before it took the lock.
+//! A thread writes it under the lock of the entries. So a thread that takes any heap's lock and then reads any head sees
+//! every insertion that was over before.
 //!
 //! A head that comes *nearer* is stored with sequential consistency, because this store is one half
 //! of the argument that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away
@@ -41,19 +39,19 @@ pub(super) struct SharedHeap<E, S> {
     contents: Mutex<HeapContents<E, S>, { rank::STRIPE }>,
 }
 
-struct HeapContents<E, S> {
-    /// On lines of its own: a thread that waits for the lock takes the lock's line from the one that holds it.
+pub(super) struct HeapContents<E, S> {
+    /// On lines of its own: a thread that waits for the lock takes the lock's line from the thread that holds it.
     heap: CachePadded<PriorityQueue<E>>,
-    state: S,
+    pub(super) state: S,
 }
 
 pub(super) struct LockedHeap<'a, E, S> {
     head: &'a PublishedHead,
-    contents: MutexGuard<'a, HeapContents<E, S>>,
+    pub(super) contents: MutexGuard<'a, HeapContents<E, S>>,
 }
 
 impl<E, S> SharedHeap<E, S> {
-    /// `number` is its place among the heaps of its queue, in which their locks are taken.
+    /// Locks of one queue's heaps are taken in the order of their numbers.
     pub(super) fn new(number: usize, state: S) -> Self {
         let contents = HeapContents { heap: CachePadded::new(PriorityQueue::new()), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
@@ -80,17 +78,6 @@ impl<E, S> Deref for LockedHeap<'_, E, S> {
 }
 
 impl<E, S> LockedHeap<'_, E, S> {
-    #[inline]
-    pub(super) fn state(&self) -> &S {
-        &self.contents.state
-    }
-
-    #[inline]
-    pub(super) fn state_mut(&mut self) -> &mut S {
-        &mut self.contents.state
-    }
-
-    /// Changes the heap, and publishes its head.
     #[inline(always)]
     pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut PriorityQueue<E>) -> R) -> R {
         let result = change(&mut self.contents.heap);
@@ -125,9 +112,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         Some(entry)
     }
 
-    /// Returns `true` if the first entry is known, or if nothing that is not known is due at `now`, which may be
-    /// never. Otherwise moves some entries out of the heap's calendar, and the caller has to ask again. The caller may
-    /// release the lock in between.
+    /// Returns `true` if the first entry is known, or if no unknown one is due at `now`. Otherwise moves some entries out of
+    /// the heap's calendar: the caller has to call again, and may release the lock in between.
     #[inline(always)]
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let is_settled = self.is_settled(now);
@@ -144,21 +130,20 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
-        // Not by `change`: what it is passed is not always compiled into it.
+        // Not by `change`, which does not always inline its argument.
         let entry = self.contents.heap.pop();
         self.publish();
         entry.map(QueueEntry::owned)
     }
 
-    /// Takes the first entry out, and passes up to `limit` of the entries behind it to `receive` as
-    /// long as they are due.
+    /// Takes the first entry out, and passes up to `limit` due entries behind it to `receive`.
     pub(super) fn pop_batch(
         &mut self,
         limit: usize,
         now: Timestamp,
         mut receive: impl FnMut(QueueEntry<E>),
     ) -> Option<QueueEntry<E>> {
-        // Published at the end: a thread that no longer finds an entry here must find it where it went.
+        // Published at the end: a thread that misses an entry here must find it where it went.
         let first = self.change(|heap| {
             let first = heap.pop();
             for _ in 0..limit {
@@ -175,8 +160,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 }
 
-/// The deadline of the first entry of a heap or of the ready list; see the head of the module. It has
-/// a cache line of its own, because it changes much less often than the lock beside it.
+/// See the head of the module. It has a cache line of its own, because it changes much less often than the lock beside it.
 pub(super) struct PublishedHead(CachePadded<AtomicU64>);
 
 impl PublishedHead {
@@ -190,8 +174,7 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// Publishes the deadline of an entry that was inserted, if that is nearer than the head.
-    /// Returns `true` if it is.
+    /// Publishes the deadline of a new entry, if it is nearer than the head. Returns `true` if it is.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
         // Ordering: only written under the lock, which the caller holds.
@@ -206,8 +189,8 @@ impl PublishedHead {
     #[inline]
     pub(super) fn publish(&self, deadline: Timestamp) {
         if !self.publish_nearer(deadline) {
-            // Ordering: it is no nearer than what is there, and the lock orders it against other
-            // writers. Release, so that a reader that misses an entry here sees where it has gone.
+            // Ordering: it comes no nearer, and the lock orders all writers. Release, so that a reader that misses an entry
+            // here sees where it has gone.
             self.0.store(deadline.as_nanos(), Ordering::Release);
         }
     }

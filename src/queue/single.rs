@@ -1,24 +1,21 @@
-//! The [`SingleQueue`]: one heap, and nothing beside it.
-//!
-//! It serves the public [`DelayQueue`](crate::DelayQueue). Three things are cheaper here than in a queue with several stripes.
+//! The [`SingleQueue`]: one heap, for the public [`DelayQueue`](crate::DelayQueue). Three things are cheaper here than with
+//! several stripes.
 //!
 //! * **Taking** needs the heap's lock alone, because the first entry of the heap is the first of all.
 //! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.
 //! * **Due once is due for ever.** Time does not go back, so the last reading of the clock
 //!   (`last_reading`) proves as well as a new one that an earlier deadline has come.
 //!
-//! Waiting, wake-ups and the end are those of every queue ([`waiting`](super::waiting)).
-//!
 //! # Room
 //!
-//! There may be a bound. It is under the heap's lock, and so are the wakers of those that wait until there is room for their
-//! elements. One that waits finds no room and lists its waker in one step ([`poll_insert`](SingleQueue::poll_insert)). A
-//! thread that has taken an element out takes the lock again, and wakes as many as there is room for, those that came first
-//! ([`notify_of_exit`](SingleQueue::notify_of_exit)). Whichever comes second at the lock sees the other.
+//! There may be a bound. The heap's lock guards it, and the wakers of submitters that wait for room. A submitter finds no
+//! room and lists its waker in one step ([`poll_insert`](SingleQueue::poll_insert)). A thread that has taken an element out
+//! takes the lock again, and wakes as many submitters as there is room for, in the order in which they came
+//! ([`notify_of_exit`](SingleQueue::notify_of_exit)). The thread that comes second at the lock sees the other.
 //!
-//! One that was woken may find that another insertion was faster. It then gets its old place in the list back. One that
+//! A submitter that was woken may find that another insertion was faster, and gets its old place back. A submitter that
 //! [gives up](SingleQueue::give_up) wakes others for the room that it leaves. A queue with a bound never counts as open
-//! (`AdmissionState::is_open`): that is how its takes come here, by what those of other queues ask in any case.
+//! (`AdmissionState::is_open`), so its takes call `notify_of_exit`, and those of other queues test nothing more.
 
 use std::{task::Waker, time::Duration};
 
@@ -47,32 +44,30 @@ pub(crate) struct SingleQueue<E> {
     last_reading: AtomicU64,
 }
 
-/// Elements that were to be admitted together, and why they were not.
+/// Elements that were refused together, and why.
 type AllRefused<E> = (InsertError, Vec<(Timestamp, E)>);
 
 pub(super) struct SingleState {
     last_sequence: u64,
-    /// How many elements are admitted; no fewer than `CAPACITY` if there is no bound.
+    /// `CAPACITY` if there is no bound.
     bound: usize,
     submitters: WaitList,
 }
 
 impl<E> SingleQueue<E> {
-    /// Returns a queue that admits so many elements, or without a bound if that is `usize::MAX`.
+    /// A `bound` of `usize::MAX` is none.
     pub(crate) fn new(clock: Clock, bound: usize) -> Self {
-        let submitters = WaitList::default();
-        let state = SingleState { last_sequence: 0, bound: bound.min(CAPACITY), submitters };
+        let (bound, is_bounded) = (bound.min(CAPACITY), bound < CAPACITY);
+        let state = SingleState { last_sequence: 0, bound, submitters: WaitList::default() };
         Self {
             clock,
             heap: SharedHeap::new(0, state),
             waiters: Waiters::new(Duration::ZERO),
-            admission: AdmissionState::new(bound < CAPACITY),
+            admission: AdmissionState::new(is_bounded),
             last_reading: AtomicU64::new(0),
         }
     }
 
-    /// Admits an element that can be taken once `deadline` has come, after those with the same
-    /// deadline that were admitted before.
     #[inline(always)]
     pub(crate) fn insert(
         &self,
@@ -104,7 +99,7 @@ impl<E> SingleQueue<E> {
             return Err((why, elements));
         }
         for (deadline, element) in elements {
-            // None is refused: that was asked above, and the lock has been held since.
+            // None is refused: the lock has been held since `refusal`.
             let admitted = self.admit(&mut heap, deadline, element).ok();
             tickets.extend(admitted.map(|(ticket, _)| ticket));
         }
@@ -120,9 +115,8 @@ impl<E> SingleQueue<E> {
         deadline: Timestamp,
         element: E,
     ) -> Result<(Ticket, bool), RefusedElement<E>> {
-        let state = heap.state_mut();
-        state.last_sequence += 1;
-        let sequence = state.last_sequence;
+        heap.contents.state.last_sequence += 1;
+        let sequence = heap.contents.state.last_sequence;
         if !self.admission.is_open() || heap.len() >= CAPACITY {
             if let Some(why) = self.refusal(heap, 1) {
                 return Err(RefusedElement { why, sequence, element });
@@ -145,8 +139,7 @@ impl<E> SingleQueue<E> {
         removed.map(|entry| entry.owned().element)
     }
 
-    /// Moves an element to another deadline; its ticket stays good. Returns `false` if the element is
-    /// not in the queue.
+    /// Moves an element to another deadline; its ticket stays good. Returns `false` if it is not in the queue.
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> bool {
         let is_found = self.heap.lock().change(|heap| heap.reset(ticket, deadline));
         if is_found {
@@ -163,8 +156,7 @@ impl<E> SingleQueue<E> {
         self.heap.lock().len()
     }
 
-    /// Returns the first entry, due or not, with what `view` makes of its element. `view` runs under
-    /// the lock, so it is no user code.
+    /// Returns the first entry, due or not, with a view of its element. `view` runs under the lock, so it is no user code.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
         while !heap.settle(Timestamp::NEVER) {
@@ -174,8 +166,7 @@ impl<E> SingleQueue<E> {
         heap.peek().map(|first| first.viewed(view))
     }
 
-    /// Returns all entries in the order in which they would be taken, with what `view` makes of each
-    /// element. `view` runs under the lock, so it is no user code.
+    /// Returns all entries in the order of taking. `view` is as for [`peek`](Self::peek).
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let heap = self.heap.lock();
         let mut entries = Vec::with_capacity(heap.len());
@@ -190,12 +181,11 @@ impl<E> SingleQueue<E> {
         Drained::new(vec![heap])
     }
 
-    /// Admits nothing from now on. Elements that are inside can still be taken; once there are none,
-    /// `take` ends.
+    /// Admits nothing from now on. Elements that are inside can still be taken; once there are none, `take` ends.
     pub(crate) fn close(&self) {
         let mut heap = self.heap.lock();
         self.admission.restrict_to(Admission::CLOSED);
-        let submitters = heap.state_mut().submitters.take();
+        let submitters = heap.contents.state.submitters.take_all();
         drop(heap);
         wake_all(submitters);
         self.notify_all_if_finished();
@@ -212,18 +202,12 @@ impl<E> SingleQueue<E> {
         self.last_reading.store(now.as_nanos(), Ordering::Relaxed);
         now
     }
-
-    #[cold]
-    fn take_by_new_reading(&self) -> (Option<QueueEntry<E>>, Timestamp) {
-        let now = self.read_clock();
-        (self.take_due(now), now)
-    }
 }
 
-/// The bound, and those that wait until there is room.
+/// The bound, and the submitters that wait for room.
 impl<E> SingleQueue<E> {
     /// Like [`insert`](Self::insert); but if the bound leaves no room, keeps the waker, leaves the element where it is, and
-    /// returns `None`. It returns that also if there is no element.
+    /// returns `None`; also if there is no element.
     pub(crate) fn poll_insert(
         &self,
         place: &mut Place,
@@ -236,13 +220,13 @@ impl<E> SingleQueue<E> {
         let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
         let is_full = |refused: &RefusedElement<E>| refused.why == InsertError::Full;
         let answer = match admitted {
-            Some(Err(refused)) if is_full(&refused) && heap.state().bound < CAPACITY => {
+            Some(Err(refused)) if is_full(&refused) && heap.contents.state.bound < CAPACITY => {
                 *element = Some(refused.element);
                 None
             }
             answer => answer,
         };
-        let unused = heap.state_mut().submitters.note(element.is_none(), place, waker);
+        let unused = heap.contents.state.submitters.note(element.is_none(), place, waker);
         drop(heap);
         discard(unused);
         answer.map(|admitted| admitted.map(|admitted| self.announce(deadline, admitted)))
@@ -251,7 +235,7 @@ impl<E> SingleQueue<E> {
     /// Ends a wait for room that has no answer.
     pub(crate) fn give_up(&self, place: &mut Place) {
         if place.is_taken() {
-            let kept = self.heap.lock().state_mut().submitters.leave(place);
+            let kept = self.heap.lock().contents.state.submitters.leave(place);
             if kept.is_none() {
                 self.notify_of_exit();
             }
@@ -262,11 +246,11 @@ impl<E> SingleQueue<E> {
     /// Returns how many more elements are admitted; `usize::MAX` if there is no bound.
     pub(crate) fn remaining_capacity(&self) -> usize {
         let heap = self.heap.lock();
-        if heap.state().bound < CAPACITY { Self::room(&heap) } else { usize::MAX }
+        if heap.contents.state.bound < CAPACITY { Self::room(&heap) } else { usize::MAX }
     }
 
     fn room(heap: &LockedHeap<'_, E, SingleState>) -> usize {
-        heap.state().bound - heap.len()
+        heap.contents.state.bound - heap.len()
     }
 
     /// Returns why so many more elements are not admitted, if they are not.
@@ -278,14 +262,14 @@ impl<E> SingleQueue<E> {
         (Self::room(heap) < count).then_some(InsertError::Full)
     }
 
-    /// Wakes those for which there is room, and every waiter if there never will be an element. Called for a queue that is
-    /// not open when an element may have left.
+    /// Called for a queue that is not open when an element may have left: wakes the submitters for which there is room, and
+    /// every waiter if there never will be an element.
     #[inline(never)]
     fn notify_of_exit(&self) {
         let mut heap = self.heap.lock();
         let room = Self::room(&heap);
-        let woken: Vec<_> =
-            (0..room).map_while(|_| heap.state_mut().submitters.take_one()).collect();
+        let submitters = &mut heap.contents.state.submitters;
+        let woken: Vec<_> = (0..room).map_while(|_| submitters.take_first()).collect();
         drop(heap);
         wake_all(woken);
         if self.is_finished() {
@@ -346,7 +330,10 @@ impl<E> Source for SingleQueue<E> {
         let now = if self.head() <= known { known } else { self.read_clock() };
         match self.take_due(now) {
             // Another thread was faster, and the entry that is first now may be due as well.
-            None if now == known => self.take_by_new_reading(),
+            None if now == known => {
+                let now = self.read_clock();
+                (self.take_due(now), now)
+            }
             taken => (taken, now),
         }
     }

@@ -1,10 +1,8 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
 //! Its heaps, the *stripes* ([`stripe`]), have a lock each. A thread always offers into the same
-//! stripe, so threads that submit at the same time do not contend. An element's ticket tells which
-//! stripe it went into, so removal is direct and exact.
-//!
-//! An element that waits for no moment is *parked* in its stripe, in a second heap.
+//! stripe, so threads that submit at the same time do not contend. An element's ticket names its
+//! stripe, so removal is direct and exact. An element that waits for no moment is *parked* in its stripe, in a second heap.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -16,24 +14,18 @@
 //!
 //! # Order over all stripes
 //!
-//! The entry that is taken next is the one with the smallest deadline of all, and among equal ones
-//! the one that was submitted first.
+//! The next entry is the one with the smallest deadline, and among equal ones the first that was submitted.
 //!
-//! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest
-//! head, unless the list has a smaller one, and **reads the other heads again** before it pops. Why
-//! this is right: let A be submitted before B (the call was over, in whichever thread) and be due
-//! before B. A thread that takes B, from its stripe or from the list, reads the other heads after B
-//! was admitted, and so after A was. A cannot be on its way from a stripe to the list, because
-//! that takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
+//! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest head, unless the list
+//! has a smaller one, and **reads the other heads again** before it pops. Why this is right: let A be due before B, and
+//! let its submission be over before B's begins, in any thread. A thread that takes B, from its stripe or from the list,
+//! reads the other heads after B was admitted, and so after A was. A cannot be on its way from a stripe to the list,
+//! because that takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
 //!
-//! If heads are exactly *equal*, the sequences decide, and those are behind the locks. Between the
-//! list and one stripe both locks are held anyway. That two stripes have equal heads is rare, and
-//! `pop_among_equals` simply takes all locks.
+//! If heads are exactly *equal*, the sequences decide, which are behind the locks. For the list and one stripe the thread
+//! holds both anyway. Equal heads of two stripes are rare, and `pop_among_equals` simply takes all locks.
 //!
-//! # Locks
-//!
-//! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
-//! offer takes only its stripe's.
+//! The list's lock is taken first, and then the stripes' in the order of their numbers. An offer takes only its stripe's.
 
 mod ready;
 mod stripe;
@@ -67,8 +59,8 @@ pub(crate) struct DelayedWorkQueue<E> {
     admission: AdmissionState,
 }
 
-/// How many elements there are, and how many have come and gone. An admission is counted by its stripe and a taking by the
-/// ready list, under the locks that are held there anyway. Removals need no count of their own:
+/// How many elements there are, and how many have come and gone. The stripes count admissions, and the ready list counts takes,
+/// each under its lock. Removals need no count of their own:
 ///
 /// ```text
 ///   offered + requeued = taken + removed + len
@@ -82,17 +74,16 @@ pub(crate) struct QueueCounts {
 }
 
 impl QueueCounts {
-    /// Returns how many elements have left by other ways than by being taken.
     pub(crate) fn removed(&self) -> u64 {
         self.offered + self.requeued - self.taken - self.len
     }
 }
 
-/// The largest number of entries that go to the ready list together.
+/// How many entries go to the ready list together at most.
 const BATCH: usize = 32;
 
 impl<E> DelayedWorkQueue<E> {
-    /// Returns an empty queue with that number of stripes, but at least one and at most sixteen.
+    /// A queue has at least one stripe and at most sixteen.
     pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
         let lead = if clock.is_manual() { Duration::ZERO } else { lead };
@@ -120,8 +111,8 @@ impl<E> DelayedWorkQueue<E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         let mut stripe = self.stripes[stripe].lock();
-        // Under the lock. A stamp that is counted and drawn before may come behind a later one of its stripe. It is raised
-        // then, and would be behind those that are drawn afterwards for other stripes.
+        // Under the lock. A stamp from before it may come behind a later one of its stripe. Then it is raised, and would be
+        // behind stamps that other stripes draw afterwards.
         let stamp = self.clock.submission_stamp(now);
         let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
         drop(stripe);
@@ -152,7 +143,6 @@ impl<E> DelayedWorkQueue<E> {
         Ok((ticket, self.notify(timing)))
     }
 
-    /// Returns the waiter that has to know of an entry which has this timing now.
     #[inline]
     fn notify(&self, timing: Timing) -> Option<Waker> {
         match timing {
@@ -161,22 +151,20 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes the first element if it was due at `now` and has a sequence below `end`; does not wait.
+    /// Takes the first element if it was due at `now` and has a sequence below `end`.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
         }
         let mut ready = self.ready.lock();
         let taken = self.pop_first_due(&mut ready, now, end);
-        if taken.is_some() {
-            ready.count_taken();
-        }
+        ready.contents.taken += u64::from(taken.is_some());
         taken
     }
 
     /// Takes an element, if it is in the queue with just this deadline.
     pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<QueueEntry<E>> {
-        // Under the lock of all takings, so that it is not on its way to the list meanwhile.
+        // Under the lock of all takes, so that it is not on its way to the list meanwhile.
         let mut ready = self.ready.lock();
         let mut stripe = self.lock_of(ticket.sequence);
         let taken = match stripe.deadline(ticket) {
@@ -184,20 +172,17 @@ impl<E> DelayedWorkQueue<E> {
             None if ready.deadline(ticket) == Some(deadline) => ready.remove(ticket),
             _ => None,
         };
-        if taken.is_some() {
-            ready.count_taken();
-        }
+        ready.contents.taken += u64::from(taken.is_some());
         taken
     }
 
-    /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing.
-    /// Returns the waiter that the caller has to wake for the elements that are left.
+    /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing. Returns the waiter
+    /// that the caller has to wake for the elements that are left.
     pub(crate) fn end_search(&self) -> Option<Waker> {
         self.waiters.end_search(|| self.head())
     }
 
-    /// Wakes every waiter, which then asks for its limit again; so does a thread that has asked and
-    /// is about to sleep.
+    /// Lets every thread that sleeps, or is about to, ask for its limit again.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
     }
@@ -261,18 +246,18 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes out the first element of all, parked or not.
+    /// Removes the first element of all, parked or not.
     pub(crate) fn remove_first(&self) -> Option<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let parked = self.remove_first_parked(&ready);
-        let removed =
-            parked.or_else(|| self.pop_among_equals(&mut ready, Timestamp::NEVER, u64::MAX));
+        let scheduled = || self.pop_among_equals(&mut ready, Timestamp::NEVER, u64::MAX);
+        let removed = parked.or_else(scheduled);
         drop(ready);
         self.notify_all_if_finished();
         removed
     }
 
-    /// Takes out the first element of all, if it is parked.
+    /// Removes the first element of all, if it is parked.
     fn remove_first_parked(&self, ready: &LockedReady<'_, E>) -> Option<QueueEntry<E>> {
         let mut stripes = self.lock_exact();
         let scheduled = stripes.iter().filter_map(|stripe| stripe.first_key());
@@ -281,11 +266,11 @@ impl<E> DelayedWorkQueue<E> {
             stripes.iter_mut().filter_map(|stripe| stripe.first_parked().zip(Some(stripe)));
         let (first, stripe) = parked.min_by_key(|(first, _)| *first)?;
         let is_first = scheduled.is_none_or(|other| first < other);
-        if is_first { stripe.state_mut().parked.pop().map(QueueEntry::owned) } else { None }
+        if is_first { stripe.contents.state.parked.pop().map(QueueEntry::owned) } else { None }
     }
 
-    // Always inlined: a cancellation and a timer that is dropped would each spend a twentieth on the call. Not in debug
-    // builds, whose frames are large: drops that cancel other tasks nest.
+    // Always inlined: the call would be a twentieth of a cancellation, and of the drop of a timer. Not in debug builds, whose
+    // frames are large: drops that cancel other tasks nest.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
@@ -295,14 +280,13 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(UnderLock::into_inner)
     }
 
-    /// The same, and is not compiled into its caller.
+    /// Like [`remove`](Self::remove), never inlined.
     #[inline(never)]
     pub(crate) fn withdraw(&self, ticket: Ticket) -> Option<E> {
         self.remove(ticket)
     }
 
-    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
-    /// heap by now.
+    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or ready, or in a heap by now.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);
@@ -310,10 +294,9 @@ impl<E> DelayedWorkQueue<E> {
         removed.or_else(ready).map(|entry| entry.element)
     }
 
-    /// Moves an element to where `choose` says, which is passed when the element is due and
-    /// whether the queue is open. It is called under the locks, so it is no user code. A thread that puts off
-    /// an element of a closed queue only if it finds the queue open here cannot keep the queue from
-    /// coming to its end. Returns the waiter as well that the caller has to wake once it holds no lock.
+    /// Moves an element to where `choose` says. It is passed when the element is due and whether the queue is open, under the
+    /// locks: so it is no user code, and a thread that puts off nothing in a closed queue cannot keep it from its end.
+    /// Returns also the waiter that the caller has to wake once it holds no lock.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
@@ -339,8 +322,8 @@ impl<E> DelayedWorkQueue<E> {
         )
     }
 
-    /// Removes the elements that are `unwanted` by when they are due, those of each stripe in one step.
-    /// `unwanted` runs under the locks, so it is no user code.
+    /// Removes the `unwanted` elements, those of each stripe in one step. `unwanted` runs under the locks, so it is no user
+    /// code.
     pub(crate) fn remove_where(&self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let mut removed = Vec::new();
@@ -348,22 +331,21 @@ impl<E> DelayedWorkQueue<E> {
         for stripe in &self.stripes {
             let mut stripe = stripe.lock();
             stripe.change(|heap| heap.remove_where(unwanted, &mut removed));
-            stripe.state_mut().parked.remove_where(unwanted, &mut removed);
+            stripe.contents.state.parked.remove_where(unwanted, &mut removed);
         }
         drop(ready);
         self.notify_all_if_finished();
         removed
     }
 
-    /// Takes everything out, due or not, in one step: with all locks held. An element that is left came later than all
-    /// that are taken.
+    /// Removes everything, due or not, in one step with all locks held: an element that is left came later.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
         let mut stripes = self.lock_all();
         let mut heaps = Vec::new();
         for stripe in &mut stripes {
             heaps.push(stripe.change(PriorityQueue::remove_all));
-            heaps.push(stripe.state_mut().parked.remove_all());
+            heaps.push(stripe.contents.state.parked.remove_all());
         }
         heaps.push(ready.remove_all());
         drop(stripes);
@@ -373,8 +355,8 @@ impl<E> DelayedWorkQueue<E> {
         drained
     }
 
-    /// Admits no more than `admission` says from now on. Elements that are inside can still be
-    /// taken; once there are none, `take` ends. It may be called again, to close further.
+    /// Admits no more than `admission` from now on, and may be called again to close further. Elements that are inside can
+    /// still be taken; once there are none, `take` ends.
     pub(crate) fn close(&self, admission: Admission) {
         let stripes = self.lock_all();
         self.admission.restrict_to(admission);
@@ -393,10 +375,9 @@ impl<E> DelayedWorkQueue<E> {
         ready.len() == 0 && self.stripes.iter().all(|stripe| stripe.lock().pending() == 0)
     }
 
-    /// Locks the stripe into which an element with this sequence went.
     #[inline]
     fn lock_of(&self, sequence: u64) -> LockedStripe<'_, E> {
-        // A sequence of another queue, which has more stripes, finds nothing in any of these.
+        // A sequence of another queue, which has more stripes, finds nothing here.
         self.stripes.get(stripe::number_of(sequence)).unwrap_or(&self.stripes[0]).lock()
     }
 
@@ -422,7 +403,7 @@ impl<E: Clone> DelayedWorkQueue<E> {
         self.head() == Timestamp::NEVER
     }
 
-    /// Returns the entry that would be taken first, with a clone of its element, if it was due at `now`.
+    /// Returns the first entry, with a clone of its element, if it was due at `now`.
     pub(crate) fn first_due(&self, now: Timestamp) -> Option<SnapshotEntry<E>> {
         let ready = self.ready.lock();
         let stripes = self.lock_exact();
@@ -435,11 +416,8 @@ impl<E: Clone> DelayedWorkQueue<E> {
     pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
         let mut list = Vec::new();
         let ready = self.ready.lock();
-        for entry in ready.entries() {
-            if entry.deadline <= now {
-                list.push((entry.deadline, entry.ticket));
-            }
-        }
+        let due = ready.entries().filter(|entry| entry.deadline <= now);
+        list.extend(due.map(|entry| (entry.deadline, entry.ticket)));
         for stripe in &self.stripes {
             stripe.lock().change(|heap| heap.list_due(now, &mut list));
         }
@@ -452,7 +430,8 @@ impl<E: Clone> DelayedWorkQueue<E> {
         self.count(|stripe| stripe.pending())
     }
 
-    /// Returns the number of elements that wait for a moment.
+    /// Returns the number of elements that are not parked.
+    #[inline(never)]
     pub(crate) fn scheduled(&self) -> usize {
         self.count(|stripe| stripe.len())
     }
@@ -460,19 +439,6 @@ impl<E: Clone> DelayedWorkQueue<E> {
     fn count(&self, of_stripe: fn(LockedStripe<'_, E>) -> usize) -> usize {
         let ready = self.ready.lock();
         ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
-    }
-
-    /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it
-    /// needs to see that.
-    #[inline(never)]
-    pub(crate) fn has_at_least(&self, count: usize) -> bool {
-        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
-        let mut seen = 0;
-        // An element that has left its stripe meanwhile is on the list, hence the second look.
-        stripes.map(|stripe| stripe.lock().len()).any(|len| {
-            seen += len;
-            seen >= count
-        }) || self.scheduled() >= count
     }
 
     /// Returns how many threads wait for an element, asleep or awake.
@@ -484,7 +450,7 @@ impl<E: Clone> DelayedWorkQueue<E> {
         self.waiters.listed()
     }
 
-    /// Returns `true` if an element is due at `moment` or before, whether it waits for its moment or is parked.
+    /// Returns `true` if an element, parked or not, is due at `moment` or before.
     pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool {
         let ready = self.ready.lock();
         let mut stripes = self.lock_exact();
@@ -497,24 +463,24 @@ impl<E: Clone> DelayedWorkQueue<E> {
     pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (QueueCounts, R) {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
-        let mut counts =
-            QueueCounts { taken: ready.taken(), len: ready.len() as u64, ..QueueCounts::default() };
+        let (len, taken) = (ready.len() as u64, ready.contents.taken);
+        let mut counts = QueueCounts { len, taken, ..QueueCounts::default() };
         for stripe in &stripes {
             counts.len += stripe.pending() as u64;
-            counts.offered += stripe.state().offered;
-            counts.requeued += stripe.state().requeued;
+            counts.offered += stripe.contents.state.offered;
+            counts.requeued += stripe.contents.state.requeued;
         }
         (counts, meanwhile())
     }
 
-    /// Returns all entries in the order in which they are due, with a clone of each element. It is cloned under the locks,
-    /// so that is no user code.
+    /// Returns all entries in the order in which they are due, with clones of their elements, made under the locks: their
+    /// `clone` is no user code.
     pub(crate) fn snapshot(&self) -> Vec<SnapshotEntry<E>> {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
-        for heap in stripes.iter().flat_map(LockedStripe::heaps) {
+        for heap in stripes.iter().flat_map(|stripe| [&**stripe, &stripe.contents.state.parked]) {
             heap.for_each(&mut |entry| entries.push(entry.viewed(E::clone)));
         }
         entries.extend(ready.entries().map(|entry| entry.viewed(E::clone)));
@@ -536,12 +502,11 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.waiters
     }
 
-    /// Reads the stripes' heads first, because entries move from there to the ready list. An entry that is offered behind
-    /// this look is missed, also if the only other one is taken before the look comes to it: the offer wakes who waits.
+    /// Reads the stripes' heads first, because entries move from there to the ready list. It may miss an entry that is offered
+    /// meanwhile: the offer then wakes a waiter.
     fn head(&self) -> Timestamp {
-        let nearest =
-            self.stripes.iter().map(|stripe| stripe.head()).fold(Timestamp::NEVER, Ord::min);
-        nearest.min(self.ready.head())
+        let nearest = self.stripes.iter().map(|stripe| stripe.head()).min();
+        nearest.unwrap_or(Timestamp::NEVER).min(self.ready.head())
     }
 
     fn first_two(&self) -> [Timestamp; 2] {
@@ -563,7 +528,7 @@ impl<E> Source for DelayedWorkQueue<E> {
 
     #[inline]
     fn take_now(&self) -> (Option<QueueEntry<E>>, Timestamp) {
-        // The clock is read before the locks are taken: a stale time can only cause one more look.
+        // The clock is read before the locks are taken: a stale time only costs one more search.
         let now = self.ready.pause(&self.clock);
         (self.take_due(now), now)
     }

@@ -1,11 +1,10 @@
 //! The waiters: which threads search for an element, which sleep until when, and which one is woken.
 //!
-//! A thread in `take` either *searches*, that is, it is awake and will look at the heads, or it
-//! *waits*, that is, it sleeps and is listed here together with a moment at which it wakes by
-//! itself. At most two waiters have such a moment: the **leader** waits for the first deadline and
-//! its **deputy** for the second. All others, the **followers**, wait without a limit. So one
-//! deadline wakes one thread, however many there are, and a leader that leaves with its element
-//! has no thread to wake, because the deputy leads already.
+//! A thread in `take` either *searches*: it is awake and will look at the heads; or it *waits*: it sleeps, and is listed here
+//! with a moment at which it wakes by itself. At most two waiters have such a moment: the **leader** waits for the first
+//! deadline and its **deputy** for the second. All others, the **followers**, wait without a limit. So one deadline wakes
+//! one thread, however many there are, and a leader that leaves with its element has no thread to wake, because the deputy
+//! leads already.
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify
@@ -19,54 +18,47 @@
 //!
 //! * *A thread that makes a head nearer*, after it has published the head, if no thread searches and
 //!   no waiter is armed early enough.
-//! * *A thread that ends its search*, for the elements that it leaves behind, under the same
-//!   condition. Of several searchers the last one does it: it passes the baton.
+//! * *The last searcher that leaves*, for the elements that it leaves behind, under the same condition.
 //! * *A thread that closes a queue that is empty, or empties one that is closed*: it wakes all, for
 //!   there will be no more elements.
-//! * *A caller that changes how long one may wait*: it wakes all, so that each asks for its limit
-//!   again.
+//! * *A caller that changes how long a thread may wait*: it wakes all, so that each asks for its limit again.
 //!
-//! News for all is also for a thread that has looked and is not listed yet. So a wake-up of
-//! all begins a new *round*, counted under the lock of the list. A thread reads the round before it
-//! looks, and looks again if it has changed by the time the thread is listed.
+//! News for all also concerns a thread that has looked and is not listed yet. So a wake-up of all begins a new *round*,
+//! counted under the lock of the list. A thread reads the round before it looks, and looks again if the round has changed
+//! by the time the thread is listed.
 //!
-//! Nothing else wakes a waiter. The notifier increments `searching` on behalf of the waiter that it
-//! wakes, so that no second one is woken before the first has looked.
+//! The notifier increments `searching` on behalf of the waiter that it wakes, so that no second one is woken before the
+//! first has looked.
 //!
 //! # Why no wake-up is lost
 //!
-//! The argument is the same in the whole crate: other modules name their two sides and refer to it.
-//! One side brings news, the other one waits for it. *Each first writes what the other one reads
-//! afterwards*:
+//! The argument is the same in the whole crate: other modules name their two sides and refer to it. One side brings news, the
+//! other waits for it. *Each first writes what the other reads afterwards*:
 //!
 //! | the side that brings news | the side that waits |
 //! |---|---|
 //! | 1. publishes it | 1. says that it waits |
 //! | 2. reads which threads wait, and wakes | 2. looks for news, and sleeps if there is none |
 //!
-//! A waiting side that finds no news has looked before it was published. It had said by then that it
-//! waits, so the other side, which reads this after it has published, sees it. At least one of the
-//! two sees the other. If both do, a wake-up is in vain.
+//! A waiting side that finds no news has looked before the other published it. It had said by then that it waits, so the other
+//! side, which reads this afterwards, sees it. At least one of the two sees the other. If both do, a wake-up is in vain.
 //!
-//! For this the four steps need one order, on which both sides agree. There are two ways to it:
+//! For this both sides must agree on one order of the four steps. There are two ways:
 //!
-//! * *A lock* that each side takes between its two steps, or already for the first, or not before the
-//!   second. The side that takes it later sees what the other has written. Most make both steps under
-//!   it ([`Watched`](crate::wait)).
+//! * *A lock* that each side takes in its first step, or in its second, or between the two. The side that takes it later sees
+//!   what the other has written. Most make both steps under it ([`Watched`](crate::wait)).
 //! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone
 //!   a write may take effect after the read that follows it, so that neither side sees the other.
 //!
-//! Where news is for one waiter, the wake-up is a *baton*: a waiter that is woken and cannot use it
-//! passes it on when it leaves.
+//! Where news is for one waiter, the wake-up is a *baton*: a woken waiter that cannot use it passes it on when it leaves.
 //!
 //! # The two sides of a queue
 //!
 //! > As long as a head is published, a thread searches, or a waiter is armed for that head's deadline
 //! > or for an earlier moment, or there is no waiter.
 //!
-//! Waiters are listed under a lock, but an insertion must not take a lock that all insertions
-//! share. So two numbers are kept outside the lock: `searching`, and `wake_before`, the smallest
-//! moment for which a waiter is armed. All accesses in this table are sequentially consistent:
+//! Waiters are listed under a lock, but all insertions would contend for it. So two numbers are outside of it: `searching`, and
+//! `wake_before`, the smallest moment for which a waiter is armed. All accesses in this table are sequentially consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
 //! |---|---|
@@ -75,13 +67,11 @@
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
 //! | 4. wakes a waiter, under the lock | 4. nearer than `wake_before`: searches on, or wakes a waiter |
 //!
-//! An inserting thread that finds a searcher leaves the question to it, and a searcher leaves it to
-//! the others: the last of them answers it. If the inserting thread finds none, it reads
-//! `wake_before` as the waiter has set it.
+//! An inserting thread that finds a searcher leaves the wake-up to it, and a searcher leaves it to the other searchers: the
+//! last of them decides. If the inserting thread finds none, it reads `wake_before` as the waiter has set it.
 //!
-//! A head that is moved back, removed, or taken by a thread that did not search wakes no thread: the
-//! waiter that is armed for it wakes too early, once. `wake_before` is zero while no thread waits: all
-//! threads are busy then, and look when they are done.
+//! A thread that moves a head back, removes it, or takes it without a search wakes no thread: the waiter that is armed for
+//! it wakes too early, once. `wake_before` is zero while no thread waits: all are busy then, and look when they are done.
 
 use std::{task::Waker, time::Duration};
 
@@ -104,8 +94,8 @@ pub(crate) struct Waiters {
     wake_before: CachePadded<AtomicU64>,
     /// How often all were notified. It is written under the lock of the list.
     rounds: AtomicU64,
-    /// Each waiter with the moment for which it is armed. The leader is first. The followers are at the end, and of these
-    /// the one that began to wait last is woken first, because its core is still warm.
+    /// Each waiter with the moment for which it is armed. The leader is first, and the followers are at the end: the last to
+    /// come is woken first, because its core is still warm.
     list: Mutex<Wakers>,
 }
 
@@ -132,8 +122,7 @@ impl Waiters {
         self.searching.load(Ordering::SeqCst) == 1
     }
 
-    /// Ends the search of a thread that does not begin to wait either. Returns the waiter that the
-    /// caller has to wake for the elements that are left, if any.
+    /// Ends the search of a thread that leaves. Returns the waiter that the caller has to wake for the elements that are left.
     #[inline]
     pub(super) fn end_search(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
         if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
@@ -142,7 +131,7 @@ impl Waiters {
         self.notify(head())
     }
 
-    /// Returns the waiter that the caller has to wake for an element that is due at `due`, if any.
+    /// Returns the waiter that the caller has to wake for an element that is due at `due`.
     #[inline]
     #[must_use]
     pub(super) fn notify(&self, due: Timestamp) -> Option<Waker> {
@@ -171,8 +160,7 @@ impl Waiters {
         Some(woken)
     }
 
-    /// Returns the number of the round. A thread reads it before it looks at anything of which
-    /// [`notify_all`](Self::notify_all) brings news.
+    /// A thread reads the round before it looks for news of [`notify_all`](Self::notify_all).
     #[inline]
     pub(super) fn round(&self) -> u64 {
         self.rounds.load(Ordering::SeqCst)
@@ -189,22 +177,22 @@ impl Waiters {
         woken
     }
 
-    /// Returns how many threads are in `take` and have found nothing so far, asleep or awake.
+    /// Returns how many threads are in `take`, asleep or awake.
     pub(super) fn count(&self) -> usize {
         // A thread moves between the two under the lock, so none is counted twice.
         let list = self.list.lock();
         list.len() + self.searching.load(Ordering::SeqCst)
     }
 
-    /// Returns how many threads sleep, or are about to: none of them has an element.
+    /// Returns how many threads sleep, or are about to.
     pub(super) fn listed(&self) -> usize {
         self.list.lock().len()
     }
 
-    /// Lists a thread that searched. `first` and `second` are the next deadlines as the thread has
-    /// seen them, and `round` is the [round](Self::round) that it read before. Returns its place, whose moment is when it
-    /// has to wake by itself, and `true` if it must look again instead of sleeping: all have been notified in between, or
-    /// it was the last searcher, and found a head for which no waiter is armed.
+    /// Lists a thread that searched. `first` and `second` are the next deadlines as it has seen them, and `round` is the
+    /// [round](Self::round) that it read before. Returns its place, with the moment when it wakes by itself, and `true` if it
+    /// must look again instead of sleeping: a new round has begun, or it was the last searcher, and found a head for which no
+    /// waiter is armed.
     pub(super) fn begin_wait(
         &self,
         waker: Waker,
@@ -228,8 +216,7 @@ impl Waiters {
         (id, is_round_over || was_last_searcher && !self.is_covered(head()))
     }
 
-    /// Ends a wait, for whatever reason; the thread searches again. Returns its waker if no
-    /// notifier has used it.
+    /// Ends a wait: the thread searches again. Returns its waker if no notifier has used it.
     pub(super) fn end_wait(&self, id: PlaceId) -> Option<Waker> {
         let mut list = self.list.lock();
         // If it is not listed, its notifier has counted it as searching already.

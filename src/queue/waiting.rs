@@ -3,20 +3,17 @@
 //! A thread that finds nothing due *searches*: it looks again, spins if the next deadline is near or elements arrive in
 //! quick succession, and then sleeps until it is woken or its moment has come ([`waiters`](super::waiters)). A searcher
 //!
-//! 1. reads the [round](Waiters::round), and looks for an element, for the end of the queue and for
-//!    its own limit,
+//! 1. reads the [round](Waiters::round), and looks for an element, for the end of the queue and for its own limit,
 //! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
 //! 3. looks at the heads once more if it was the last searcher.
 //!
-//! It sleeps only if the last step found nothing new, and if no new round has begun, whether it is
-//! a thread that parks ([`take_until_by`](Source::take_until_by)) or a task that returns `Pending`
-//! ([`poll_take`](Source::poll_take)).
+//! It sleeps only if the last step found nothing new and no new round has begun: a thread parks
+//! ([`take_until_by`](Source::take_until_by)), and a task returns `Pending` ([`poll_take`](Source::poll_take)).
 //!
-//! A task searches while it is polled, and between two polls it is listed with its waker. A thread wakes by itself at
-//! the moment for which it is armed, and a waker does not. So the caller of a poll provides an *alarm*, which is set
-//! for that moment. The place in the list between two polls belongs to an [`AsyncWaiter`]. The caller must end it by
-//! `poll_take` or [`cancel_wait`](Source::cancel_wait): a waiter that has been woken counts as searching from then on,
-//! and no other waiter is woken before it has looked. A cancelled waiter passes on the wake-up that it got.
+//! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A waker does not
+//! wake by itself at the moment for which it is armed, so the caller of a poll provides an *alarm*. The caller must end the
+//! wait by `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as searching, and no other is woken
+//! before it has looked. A cancelled waiter passes on the wake-up that it got.
 
 use std::{
     mem,
@@ -31,7 +28,7 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// A queue that can be waited for.
+/// A queue that threads and tasks can wait for.
 pub(crate) trait Source: Sized {
     type Element;
 
@@ -47,9 +44,8 @@ pub(crate) trait Source: Sized {
 
     /// Returns `true` if the queue is closed and empty, so that there never will be an element.
     ///
-    /// Ordering: a thread that closes the queue, or takes the last element out of a closed one,
-    /// asks this and then wakes every waiter. A thread that is about to sleep reads the round first and
-    /// asks this then.
+    /// Ordering: a thread that closes the queue, or takes the last element out of a closed one, asks this and then wakes
+    /// every waiter. A thread that is about to sleep first reads the round.
     fn is_finished(&self) -> bool;
 
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<Self::Element>>;
@@ -65,25 +61,24 @@ pub(crate) trait Source: Sized {
         }
     }
 
-    /// Takes an element if one is due; does not wait.
     fn try_take(&self) -> Option<QueueEntry<Self::Element>> {
         let (taken, _) = self.take_now();
         self.notify_all_if_finished();
         taken
     }
 
-    /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
-    /// `None` once the queue is closed and empty.
+    /// Waits for an element to become due and takes it. Returns the time of the take as well, and `None` once the queue is
+    /// closed and empty.
     fn take(&self) -> Option<(QueueEntry<Self::Element>, Timestamp)> {
         self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
     }
 
-    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
-    /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
-    /// `limit` has [ended the search](Waiters::end_search) on the thread's behalf, and the thread leaves.
+    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited since the given time. The
+    /// thread asks again after each wake-up. If the answer is `None`, `limit` has [ended the search](Waiters::end_search) on
+    /// the thread's behalf, and the thread leaves.
     ///
-    /// The thread sleeps by the parker that `parker` returns, which others may know and wake. Neither is called if an
-    /// element is due at the first look.
+    /// The thread sleeps by the parker that `parker` returns, which others may know and wake. If an element is due at once,
+    /// neither is called.
     #[inline]
     fn take_until_by<P: Deref<Target = Parker>>(
         &self,
@@ -98,8 +93,7 @@ pub(crate) trait Source: Sized {
         wait_until(self, limit, now, &parker())
     }
 
-    /// Takes an element that is due, or keeps the waker until there is one. Ready with `None` once the
-    /// queue is closed and empty.
+    /// Takes an element that is due, or keeps the waker. Ready with `None` once the queue is closed and empty.
     fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,
@@ -132,10 +126,9 @@ pub(crate) trait Source: Sized {
         }
     }
 
-    /// Lists a waiter that takes nothing here and looks by itself at the moment that this returns: the first
-    /// deadline, since it is the only waiter. Its waker is woken if an element comes that is due before.
-    /// It is listed until [`cancel_wait`](Self::cancel_wait) or the next call of this. Once the queue is closed and empty
-    /// it is not listed, and the moment never comes.
+    /// Lists the only waiter, which takes nothing here, and returns the first deadline, at which it looks by itself. An element
+    /// that is due before wakes it. It is listed until [`cancel_wait`](Self::cancel_wait) or the next call of this. Once the
+    /// queue is closed and empty it is not listed, and the moment never comes.
     fn watch(&self, waiter: &mut AsyncWaiter<()>, waker: &Waker) -> Timestamp {
         loop {
             let search = waiter.search(self);
@@ -196,8 +189,7 @@ fn wait_until<Q: Source>(
     }
 }
 
-/// Spins until the next deadline if that is near. Else spins for a while, unless another thread does.
-/// Returns `true` if an element is due.
+/// Spins until the next deadline if that is near; else for a while, unless another thread does. Returns whether one is due.
 fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker: &Parker) -> bool {
     let head = queue.head();
     let until = if queue.clock().is_manual() {
@@ -205,7 +197,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     } else if head <= now.after(queue.waiters().lead) && head < Timestamp::NEVER {
         head
     } else if queue.waiters().is_only_searcher() {
-        now.after(parker.spin())
+        now.after(parker.spin.get())
     } else {
         return false;
     };
@@ -217,7 +209,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     })
 }
 
-/// One thread or task that searches. Its drop ends the search, and wakes a waiter for the elements that are left.
+/// The search of a thread or task. Its drop ends it, and wakes a waiter for the elements that are left.
 struct Search<'a, Q: Source>(&'a Q);
 
 impl<'a, Q: Source> Search<'a, Q> {
@@ -232,11 +224,11 @@ impl<'a, Q: Source> Search<'a, Q> {
         (Self(queue), waker)
     }
 
-    /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
+    /// `round` was read before the searcher looked.
     fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
-        // It is listed now, so it must not be counted off as a searcher that leaves.
+        // `begin_wait` has ended the search.
         mem::forget(self);
         begun
     }
@@ -248,8 +240,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
     }
 }
 
-/// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
-/// `A` cancels it.
+/// A place in the list of waiters between two polls. Dropping the alarm `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
     pub(super) listed: Option<(PlaceId, Option<A>)>,
 }

@@ -1,6 +1,5 @@
-//! The primitives for use: locks of `parking_lot`, atomics and threads of the standard library, and
-//! the parker of crossbeam. (The parker of the standard library is shared with the user's code, which
-//! could take a token that was meant for this crate.)
+//! The primitives for use: locks of `parking_lot`, atomics and threads of the standard library, and the parker of crossbeam:
+//! user code could take a token of the standard library's parker that was meant for this crate.
 
 pub(crate) use scoped_tls::scoped_thread_local;
 use std::cell::Cell;
@@ -18,7 +17,7 @@ pub(crate) mod atomic {
     };
 }
 
-/// How many times a thread looks at a lock that is taken before it gives its core away.
+/// How many times a thread looks at a taken lock before it gives its core away.
 const TURNS: u32 = 100;
 
 #[derive(Debug, Default)]
@@ -47,9 +46,8 @@ impl<T: ?Sized> Lock<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_soon())
     }
 
-    /// Waits for a lock that is taken. A thread holds a lock of this crate for less than a microsecond
-    /// as a rule. To give the core away takes longer than that, and `parking_lot` does it almost at
-    /// once, so this looks some more times first.
+    /// A thread holds a lock of this crate for less than a microsecond as a rule. Giving the core away takes longer, and
+    /// `parking_lot` does it almost at once, so this spins first.
     #[cold]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {
@@ -64,7 +62,6 @@ impl<T: ?Sized> Lock<T> {
     }
 }
 
-/// Returns `true` if the thread has ended.
 pub(crate) fn is_finished(thread: &thread::JoinHandle<()>) -> bool {
     thread.is_finished()
 }
@@ -73,8 +70,7 @@ thread_local! {
     static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread's number. Numbers are given out one by one, so what is spread over them is
-/// spread evenly.
+/// The calling thread's number. Numbers are given out one by one, so that they spread evenly.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     static LAST: process::AtomicU64 = process::AtomicU64::new(0);

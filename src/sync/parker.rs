@@ -1,24 +1,21 @@
 //! How a thread spins, sleeps, and is woken.
 //!
-//! Each thread has one [`Parker`]. Others wake the thread through an ordinary [`Waker`], so one
-//! line of code wakes a blocked thread and an awaiting future alike.
+//! Each thread has one [`Parker`]. Others wake the thread through an ordinary [`Waker`], as they wake a future.
 //!
-//! A wake-up is never lost between the thread's look and its sleep: waking stores a token, and a
-//! park that finds a token stored returns at once. So a late wake-up makes the *next* park return
-//! early, and every caller parks in a loop that looks again.
+//! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one returns
+//! at once. So a late wake-up makes the *next* park return early, and every caller parks in a loop.
 //!
 //! # Adaptive spinning
 //!
-//! A thread needs some microseconds to wake up, and tens of them if its core has gone idle. If what it waits for comes
-//! sooner than that, spinning is cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one
-//! it spins for as long as a wake-up costs, after a long one only for half as long as before.
+//! A thread needs some microseconds to wake up, and tens of them if its core has gone idle. For a shorter wait spinning is
+//! cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one it spins for as long as a wake-up
+//! costs, after a long one only for half as long as before.
 //!
 //! # Wake-ups that are on their way
 //!
-//! A manual clock has to know whether a sleeping thread was woken and has not come back yet: such a thread is on its way,
-//! although it may not have a core. So each wake-up is counted before the unpark, and the thread takes note of the count
-//! after each park, before it looks at what the wake-ups were about. On a manual clock it is off the list by then, so a
-//! wake-up that comes later is never taken for one that was noticed.
+//! A manual clock has to know whether a sleeping thread was woken and is on its way, although it may not have a core. So each
+//! wake-up is counted before the unpark, and the thread notes the count after each park, before it polls. It is off the
+//! clock's list by then, so a later wake-up never counts as noticed.
 
 use std::{
     cell::Cell,
@@ -38,18 +35,18 @@ thread_local! {
     static PARKER: Rc<Parker> = Rc::new(Parker::new());
 }
 
-/// The calling thread, as one that can sleep until it is woken. See the [module](self).
+/// What one thread sleeps by. See the [module](self).
 pub(crate) struct Parker {
     token: Token,
-    thread: Arc<ParkedThread>,
+    pub(crate) thread: Arc<ParkedThread>,
     waker: Waker,
     /// The address of the manual clock whose worker the thread is; zero if it is no such worker.
     pub(crate) works_for: Cell<usize>,
     /// How long this thread spins before it parks.
-    spin: Cell<Duration>,
+    pub(crate) spin: Cell<Duration>,
 }
 
-/// A thread, as the others see it that wake it.
+/// The thread as other threads see it.
 pub(crate) struct ParkedThread {
     unparker: Unparker,
     /// How often the thread was woken.
@@ -71,7 +68,7 @@ impl Wake for ParkedThread {
 }
 
 impl ParkedThread {
-    /// Returns `true` if the thread was woken and has not taken note of that.
+    /// Returns `true` if the thread has not noticed a wake-up.
     pub(crate) fn is_woken(&self) -> bool {
         // Relaxed: orders no other access; a wake-up that came before is seen in any case.
         self.wakes.load(Ordering::Relaxed) != self.noticed.load(Ordering::Relaxed)
@@ -95,25 +92,14 @@ impl Parker {
         PARKER.try_with(Rc::clone).unwrap_or_else(|_| Rc::new(Self::new()))
     }
 
-    /// Returns the waker that ends a park of this thread.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Returns how long to spin before the next park.
-    pub(crate) fn spin(&self) -> Duration {
-        self.spin.get()
-    }
-
-    /// Takes note of how long a wait was.
     pub(crate) fn learn(&self, waited: Duration) {
         let half = self.spin.get() / 2;
         let next = if half < SHORTEST_SPIN { Duration::ZERO } else { half };
         self.spin.set(if waited <= LONGEST_SPIN { LONGEST_SPIN } else { next });
-    }
-
-    pub(crate) fn thread(&self) -> &Arc<ParkedThread> {
-        &self.thread
     }
 
     /// Takes note of every wake-up so far.
@@ -137,9 +123,8 @@ impl Parker {
     }
 }
 
-/// The rough cost of a wake-up; the longest time to spin.
+/// The rough cost of a wake-up.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
-/// A time to spin that is shorter than this counts as none.
 const SHORTEST_SPIN: Duration = Duration::from_micros(1);
 /// How many turns a thread spins before it yields in each.
 const EAGER_TURNS: u32 = 4;

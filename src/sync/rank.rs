@@ -1,35 +1,26 @@
 //! The order of the locks, and the check that every thread keeps it.
 //!
-//! Two threads that take the same two locks in opposite orders can wait for each other for ever.
-//! So a thread takes a lock only if it comes after every lock that the thread holds. The page `docs/locks.md` lists each
-//! lock with its place.
+//! Two threads that take two locks in opposite orders can wait for each other for ever. So a thread takes a lock only if it
+//! comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
 //!
 //! ```text
 //!   OUTERMOST  ──▶  READY_LIST  ──▶  STRIPE 0 ──▶ … ──▶ STRIPE 15  ──▶  LEAF
 //! ```
 //!
-//! * A lock of rank [`OUTERMOST`] is taken by a thread that holds no lock.
-//! * [`READY_LIST`] and [`STRIPE`] are the locks of a queue. A thread may hold several stripes, and
-//!   takes them in the order of their numbers.
-//! * A lock is a [`LEAF`] unless it says otherwise. A thread that holds a leaf takes no other lock,
-//!   so a leaf can be taken under any lock that is none.
+//! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
-//! Two locks of one rank are never held together, apart from stripes with different numbers.
-//!
-//! # How it is checked
-//!
-//! Debug builds keep the places of the locks that each thread holds, and a lock is compared with the last of them before the
-//! thread blocks: the first thread that reverses the order reports it, whether or not another stands in its way. Release
-//! builds contain neither field nor instruction. Two more rules use the same list: no user code runs
-//! ([`unwind`](crate::unwind)) and no thread parks while a lock is held.
+//! Debug builds keep the places of the locks that each thread holds, and compare a lock with the last of them before the
+//! thread blocks: the first thread that reverses the order reports it, even if no other stands in its way. Release builds
+//! contain neither field nor instruction. Two more rules use the list: no user code runs ([`unwind`](crate::unwind)) and no
+//! thread parks while a lock is held.
 
-/// The rank of a lock that is only taken by a thread that holds no other lock.
+/// A thread that holds a lock does not take such a lock.
 pub(crate) const OUTERMOST: u8 = 0;
-/// The rank of the lock of a queue's ready list.
+/// A queue's ready list.
 pub(crate) const READY_LIST: u8 = 1;
-/// The rank of the lock of a queue's stripe. Several may be held, in the order of their numbers.
+/// A queue's stripe.
 pub(crate) const STRIPE: u8 = 2;
-/// The rank of a lock under which no other lock is taken.
+/// A thread that holds such a lock takes no other. Most locks are leaves.
 pub(crate) const LEAF: u8 = 3;
 
 #[cfg(debug_assertions)]

@@ -270,7 +270,7 @@ impl Leftovers {
         let extras = parts.extras_if_any()?;
         left.keep(extras.around.take());
         left.keep(extras.submitter.take());
-        left.waiters = extras.waiters.take();
+        left.waiters = extras.waiters.take_all();
         left.waiters.extend(extras.awaiting.take());
         left.token.clone_from(&extras.token);
         Some(left)

@@ -1,42 +1,39 @@
-//! The manual clock: time that a test moves by hand, and that knows when nothing moves without it.
+//! The manual clock: time that a test moves by hand, and that knows when only time can move the threads.
 //!
-//! Every wait of the crate goes through the clock, so under this one every sleeping thread is
-//! on a list here, with the timestamp it sleeps until. The **next deadline** is the smallest timestamp on it. **Idle** means
-//! that every worker thread is on it and has not been woken: only time can move such a system.
-//!
-//! A future has a waker and no thread that could sleep. It sets an *alarm*, which counts for the next deadline.
+//! Every wait of the crate goes through the clock, so under this one every sleeping thread is on a list here, with the
+//! timestamp it sleeps until. The **next deadline** is the smallest of these. The clock is **idle** when every worker is on
+//! the list and has not been woken. A future has no thread that could sleep: it sets an *alarm*, which counts for the next
+//! deadline.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
-//! The two sides, as in `queue::waiters`, meet at the clock's lock: under it a thread puts itself on the
-//! list if its deadline has not come, and [`ManualClock::advance`] moves the present and takes every
-//! thread whose deadline has come.
+//! The two sides, as in `queue::waiters`, meet at the clock's lock: under it a thread lists itself if its deadline has not
+//! come, and [`ManualClock::advance`] moves the present and wakes every sleeper whose deadline has come.
 //!
 //! A sleeper counts as busy from the call that wakes it, not from when it gets a core ([`ParkedThread::is_woken`]). So
-//! `run_until_idle`, called after `schedule`, waits for what `schedule` set in motion.
+//! `run_until_idle`, called after `schedule`, waits for the worker that `schedule` woke.
 //!
 //! # Going on by itself
 //!
-//! With [`ManualClock::set_auto_advance`] no thread has to move the clock. The clock then also counts
-//! the threads that *wait*: those that are no workers of its executors, from their first sleep until
-//! they have the answer of their wait. If a thread waits, and all that wait and all workers are on
-//! the list and have not been woken, only time can move the system, and the clock moves it
+//! With [`ManualClock::set_auto_advance`] no thread has to move the clock. The clock then also counts the threads that
+//! *wait*: those that are no workers of its executors, from their first sleep until they have their answers. If a thread
+//! waits, and all that wait and all workers are on the list and have not been woken, the clock goes on
 //! ([`ClockState::go_on`]).
 //!
 //! * **No thread is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
-//!   ends, the mode is switched on; and an alarm can bring the first next deadline. Each thread that
-//!   does one of these checks the condition before it releases the lock, and moves the clock.
+//!   ends, the mode is switched on; and an alarm can bring the first next deadline. A thread that does one of these checks
+//!   the condition before it releases the lock, and moves the clock.
 //! * **No thread is too late.** A wake-up makes the condition false in that call, and it stays false until the woken
 //!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
-//! * **The clock stops at no deadline without need.** A worker may have slept for a task that has been
-//!   cancelled since. So before each jump all sleepers are woken once, look, and go to sleep again; the last of them jumps.
+//! * **The clock stops at no deadline without need.** A worker may sleep for a task that was cancelled meanwhile. So before
+//!   each jump all sleepers are woken once, look, and go to sleep again; the last of them jumps.
 //!
-//! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
-//! not run any. So a thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
+//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run any: a thread
+//! that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, ParkedThread, Parker},
+    sync::{Arc, Mutex, OnceLock, ParkedThread, Parker},
     unwind::wake_all,
 };
 use std::{
@@ -92,8 +89,7 @@ pub struct ManualClock {
 }
 
 struct SharedClock {
-    /// The instant from which timestamps are counted: found when it is first asked for, because there
-    /// are machines without a clock.
+    /// The instant from which timestamps are counted. Read late, because there are machines without a clock.
     base: OnceLock<Instant>,
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
@@ -104,18 +100,17 @@ pub(super) struct ClockState {
     now: Timestamp,
     sleepers: Vec<Sleeper>,
     alarms: Wakers,
-    /// Worker threads that were started and have not ended.
     pub(super) workers: usize,
     is_auto: bool,
     /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
     pub(super) waiting: usize,
-    /// How many workers wait for something besides: each drives an executor until that is there.
+    /// How many workers drive an executor while they wait for something.
     pub(super) waiting_drivers: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     pub(super) have_looked: bool,
-    /// A timestamp, and the wall clock's time at it.
+    /// A timestamp, and the wall time then.
     wall: (Timestamp, SystemTime),
-    /// The threads to be woken when no worker has anything to do, or when the present moves beyond this.
+    /// The threads to wake when the clock is idle, or when the present moves beyond the timestamp.
     idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
@@ -125,28 +120,11 @@ pub(super) struct ClockState {
 struct Sleeper {
     until: Timestamp,
     thread: Arc<ParkedThread>,
-    /// Whether it is a worker of a pool on this clock, and not of another that waits here.
+    /// Whether it is a worker of an executor on this clock.
     is_worker: bool,
 }
 
 impl ClockState {
-    fn new(now: Timestamp, wall: SystemTime) -> Self {
-        Self {
-            now,
-            sleepers: Vec::new(),
-            alarms: Wakers::default(),
-            workers: 0,
-            is_auto: false,
-            waiting: 0,
-            waiting_drivers: 0,
-            have_looked: false,
-            wall: (now, wall),
-            idle_watchers: Vec::new(),
-            #[cfg(test)]
-            parks: 0,
-        }
-    }
-
     fn end_sleep(&mut self, thread: &Arc<ParkedThread>) {
         self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.thread, thread));
     }
@@ -161,23 +139,21 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Wakes the threads that wait for this, if it is idle. It becomes so in two ways: a worker goes to sleep, or ends.
+    /// Wakes the watchers if the clock is idle. It becomes so in two ways: a worker goes to sleep, or ends.
     fn tell_if_idle(&mut self) {
         if self.is_idle() {
             self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
         }
     }
 
-    /// Returns the nearest deadline that is still to come. A sleeper whose deadline has come has been
-    /// woken, and is on its way.
+    /// Returns the nearest deadline after the present. A sleeper whose deadline has come is on its way.
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
         sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
-    /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to be
-    /// fired once the lock is released.
+    /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to fire without the lock.
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
@@ -193,11 +169,14 @@ impl ClockState {
         self.tell_if_idle();
     }
 
-    /// Moves to the next deadline, if a thread waits and only time can move anything. Returns the
-    /// alarms to be fired once the lock is released; after that it must be called again.
+    /// Moves to the next deadline, if a thread waits, and all that wait or work are asleep. Returns the alarms to fire without
+    /// the lock, after which it must be called again.
     #[must_use]
     fn go_on(&mut self) -> Vec<Waker> {
-        if !self.is_auto || !self.is_waited_for() {
+        let is_waited_for = self.waiting + self.waiting_drivers > 0
+            && self.sleepers.len() == self.waiting + self.workers
+            && !self.sleepers.iter().any(|sleeper| sleeper.thread.is_woken());
+        if !self.is_auto || !is_waited_for {
             return Vec::new();
         }
         if !std::mem::replace(&mut self.have_looked, true) {
@@ -211,19 +190,12 @@ impl ClockState {
         self.have_looked = false;
         self.move_to(next)
     }
-
-    /// Returns `true` if a thread waits, and all that wait or work are asleep.
-    fn is_waited_for(&self) -> bool {
-        self.waiting + self.waiting_drivers > 0
-            && self.sleepers.len() == self.waiting + self.workers
-            && !self.sleepers.iter().any(|sleeper| sleeper.thread.is_woken())
-    }
 }
 
 /// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
 
-/// How often tasks move the clock beyond the end of [`ManualClock::run_for`] before that returns in any case.
+/// After so many moves by tasks beyond the end of [`ManualClock::run_for`] that returns in any case.
 const MOVES_BEYOND: u32 = 1_000;
 
 impl ManualClock {
@@ -239,7 +211,7 @@ impl ManualClock {
     /// earlier ones count as that.
     #[must_use]
     pub fn starting_at(elapsed: Duration) -> Self {
-        // A worker looks at the wall clock at multiples of a span, which the origin has to be one of, too.
+        // A worker looks at the wall clock at multiples of this span: so the origin has to be one, too.
         let after_look = saturating_nanos(elapsed) % saturating_nanos(BETWEEN_LOOKS);
         Self::with_past(elapsed, PAST + Duration::from_nanos(after_look))
     }
@@ -250,8 +222,21 @@ impl ManualClock {
         let now = origin.after(elapsed).min(Timestamp::LAST);
         let beginning = UNIX_EPOCH + BEGINNING;
         let wall = beginning.checked_add(elapsed).unwrap_or(beginning);
-        let state = Mutex::new(ClockState::new(now, wall));
-        let base = OnceLock::new();
+        let state = ClockState {
+            now,
+            sleepers: Vec::new(),
+            alarms: Wakers::default(),
+            workers: 0,
+            is_auto: false,
+            waiting: 0,
+            waiting_drivers: 0,
+            have_looked: false,
+            wall: (now, wall),
+            idle_watchers: Vec::new(),
+            #[cfg(test)]
+            parks: 0,
+        };
+        let (base, state) = (OnceLock::new(), Mutex::new(state));
         Self { shared: Arc::new(SharedClock { base, origin, state }) }
     }
 
@@ -403,7 +388,7 @@ impl ManualClock {
 
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
         self.run_until_idle_or_beyond(end);
-        // A worker that slept for a task that has been cancelled since would show a deadline for which nothing waits.
+        // A worker may sleep until the deadline of a task that was cancelled meanwhile.
         self.shared.state.lock().wake_where(|sleeper| sleeper.is_worker);
         self.run_until_idle_or_beyond(end);
         let mut state = self.shared.state.lock();
@@ -419,16 +404,16 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Blocks until idle, or until the tasks have moved the clock so often beyond `end` that they may never be.
+    /// Blocks until idle, or until the tasks have moved the clock so often beyond `end` that it may never be idle.
     fn run_until_idle_or_beyond(&self, end: Timestamp) {
         let (parker, mut moves) = (Parker::current(), 0);
         let mut state = self.shared.state.lock();
         while !state.is_idle() && moves < MOVES_BEYOND {
-            state.idle_watchers.push((end, Arc::clone(parker.thread())));
+            state.idle_watchers.push((end, Arc::clone(&parker.thread)));
             drop(state);
             parker.park();
             state = self.shared.state.lock();
-            state.idle_watchers.retain(|(_, watcher)| !Arc::ptr_eq(watcher, parker.thread()));
+            state.idle_watchers.retain(|(_, watcher)| !Arc::ptr_eq(watcher, &parker.thread));
             parker.notice();
             moves += u32::from(state.now > end);
         }
@@ -438,10 +423,6 @@ impl ManualClock {
     pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
-        self.let_go_on(state);
-    }
-
-    fn let_go_on<'a>(&'a self, mut state: MutexGuard<'a, ClockState>) {
         loop {
             let woken = state.go_on();
             drop(state);
@@ -467,8 +448,8 @@ impl ManualClock {
         self.shared.state.lock().now
     }
 
-    /// Sleeps until the thread is woken or its deadline comes; or not at all. `is_counted` says
-    /// whether the clock counts this wait.
+    /// Sleeps until the thread is woken or its deadline comes; or not at all. `is_counted` says whether the clock counts this
+    /// wait.
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now >= until {
@@ -479,7 +460,7 @@ impl ManualClock {
             state.waiting += 1;
             state.have_looked = false;
         }
-        state.sleepers.push(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
+        state.sleepers.push(Sleeper { until, thread: Arc::clone(&parker.thread), is_worker });
         #[cfg(test)]
         {
             state.parks += 1;
@@ -487,7 +468,7 @@ impl ManualClock {
         let woken = state.go_on();
         if !woken.is_empty() {
             // User code: see the head of the module.
-            state.end_sleep(parker.thread());
+            state.end_sleep(&parker.thread);
             drop(state);
             wake_all(woken);
             return;
@@ -496,7 +477,7 @@ impl ManualClock {
         drop(state);
         parker.park();
         let mut state = self.shared.state.lock();
-        state.end_sleep(parker.thread());
+        state.end_sleep(&parker.thread);
         parker.notice();
     }
 
@@ -519,7 +500,7 @@ impl ManualClock {
         self.shared.state.lock().alarms.remove(id)
     }
 
-    /// Returns an address that no other clock has as long as this one exists.
+    /// Returns a number that no other clock has as long as this one exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
@@ -556,7 +537,6 @@ impl ManualClock {
         state.wall = (state.now, wall);
     }
 
-    /// Returns the present, and the wall time at the same moment.
     pub(super) fn read_both(&self) -> (Timestamp, SystemTime) {
         let state = self.shared.state.lock();
         let (now, (since, wall)) = (state.now, state.wall);

@@ -1,21 +1,21 @@
 //! Lists of wakers: of waiters, and of alarms.
 //!
-//! A waker on a list is woken for its moment, and among equal moments the one that came first is first. Waiters that are
-//! woken for something else all have the same moment.
+//! A list is in the order of its wakers' moments, and equal ones are in the order in which they came. Waiters for something
+//! other than a moment all have the same.
 //!
 //! ```text
 //!   moment  10  20  20   ∞   ∞   ∞   ∞
-//!   waker    a   b   ○   c   ○   ○   d     one that has left from the middle has left a gap
+//!   waker    a   b   ○   c   ○   ○   d     a waker that leaves from the middle leaves a gap
 //! ```
 //!
-//! A waker that comes last and one that leaves cost O(log n) at most, wherever it stands: thousands of futures may lose
-//! their `select` at once. One that comes between others moves those on the shorter side of it.
+//! Adding a last waker and removing any cost O(log n) at most: thousands of futures may lose their `select` at once. A waker
+//! that comes between others moves those on its shorter side.
 
-use std::{collections::VecDeque, task::Waker};
+use std::{collections::VecDeque, iter, task::Waker};
 
 use super::Timestamp;
 
-/// Identifies the place of a waker on its list: its moment, and a number that is never zero.
+/// The place of a waker on its list: its moment, and a number that is never zero.
 pub(crate) type PlaceId = (Timestamp, u64);
 
 /// A list keeps the memory for this many wakers.
@@ -23,7 +23,7 @@ const FEW: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
-    /// The first and the last are no gaps, and at most half of those in between are.
+    /// The first and the last have wakers, and at most half of the others are gaps.
     list: VecDeque<(PlaceId, Option<Waker>)>,
     gaps: usize,
     last_number: u64,
@@ -37,7 +37,7 @@ impl Wakers {
         id
     }
 
-    /// Puts a waker to the place that another one has, or had before it left. Returns the one that was there.
+    /// Puts a waker to a place that another has, or had before it left. Returns the waker that was there.
     pub(crate) fn put(&mut self, id: PlaceId, waker: Waker) -> Option<Waker> {
         match self.find(id) {
             Ok(index) => {
@@ -61,23 +61,15 @@ impl Wakers {
     }
 
     pub(crate) fn take_first(&mut self) -> Option<Waker> {
-        let (id, _) = self.list.front()?;
-        self.remove(*id)
+        self.remove(self.list.front()?.0)
     }
 
     pub(crate) fn take_last(&mut self) -> Option<Waker> {
-        let (id, _) = self.list.back()?;
-        self.remove(*id)
+        self.remove(self.list.back()?.0)
     }
 
-    /// Takes the wakers whose moment has come by `now`.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Vec<Waker> {
-        let mut due = Vec::new();
-        while self.first() <= now {
-            let Some(waker) = self.take_first() else { break };
-            due.push(waker);
-        }
-        due
+        iter::from_fn(|| if self.first() <= now { self.take_first() } else { None }).collect()
     }
 
     pub(crate) fn take_all(&mut self) -> Vec<Waker> {
@@ -92,12 +84,12 @@ impl Wakers {
         self.last_number == 0
     }
 
-    /// Returns the first moment; never if there is no waker.
+    /// Returns the first moment, or never.
     pub(crate) fn first(&self) -> Timestamp {
         self.list.front().map_or(Timestamp::NEVER, |((first, _), _)| *first)
     }
 
-    /// Returns the second moment; never if there is no second waker.
+    /// Returns the second moment, or never.
     pub(crate) fn second(&self) -> Timestamp {
         let mut others = self.list.iter().skip(1);
         let second =

@@ -1,20 +1,16 @@
-//! The wall clock: its time, and the worth of that as a timestamp.
+//! The wall clock, and its moments as timestamps.
 //!
-//! # An estimate, and when it is good
+//! A moment of the wall clock has no timestamp, but an *estimate*: when it comes if the wall clock goes on as the monotonic
+//! clock does. A task on the wall clock waits for its estimate, but no longer than 30 seconds at a time: then a worker
+//! [looks](Timestamp::next_look) at the wall clock. So the task is never early, and late by 30 s at most, after the clock
+//! was set ahead or the machine has slept.
 //!
-//! A moment of the wall clock has no timestamp. It has an *estimate*: if the wall clock goes on as the monotonic clock
-//! does, it comes then. A task on the wall clock waits for its estimate, and what makes that good is a
-//! [look](Timestamp::next_look): a worker takes the task at least every 30 seconds, and reads the wall clock. So a task is
-//! never early, and late by 30 s at most, after that clock was set ahead or the machine has slept.
+//! A reader reads the monotonic clock first, and then the wall clock. If the thread loses its core in between, the estimate
+//! is too early, which a look finds, and never too late.
 //!
-//! The monotonic clock is read first, and the wall clock then. A thread that loses its core between
-//! the two readings makes the estimate too early, which is found, and never too late.
-//!
-//! # How the two clocks part
-//!
-//! Time servers correct a wall clock by letting it go a little faster or slower. On Linux the
-//! monotonic clock goes with it (`clock_gettime(2)`). Elsewhere a correction of 500 millionths adds up to 15 ms between two
-//! looks. Beside that the two part only in a step: when the clock is set, at a leap second, and while the machine sleeps.
+//! Time servers correct a wall clock by letting it go a little faster or slower. On Linux the monotonic clock goes with it
+//! (`clock_gettime(2)`). Elsewhere a correction of 500 millionths adds up to 15 ms between two looks. Otherwise the two
+//! part only in a step: when the clock is set, at a leap second, and while the machine sleeps.
 
 use std::time::{Duration, SystemTime};
 
@@ -41,7 +37,6 @@ impl Clock {
         self.read_both().1
     }
 
-    /// Returns the present as a timestamp and on the wall clock.
     pub(crate) fn read_both(&self) -> (Timestamp, SystemTime) {
         match &self.source {
             TimeSource::System { .. } => {
@@ -52,12 +47,6 @@ impl Clock {
             }
             TimeSource::Manual(manual) => manual.read_both(),
         }
-    }
-
-    /// Returns when the wall clock shows `moment`, as far as can be said today. A moment that has passed
-    /// has a timestamp that has passed.
-    pub(crate) fn wall_deadline(&self, moment: SystemTime) -> Timestamp {
-        estimate(self.read_both(), moment)
     }
 
     /// Returns what today's wall clock shows, or would have shown, at a timestamp.
@@ -77,7 +66,7 @@ pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime)
 }
 
 impl Timestamp {
-    /// Returns when a worker is to look at the wall clock after this moment. The looks of all tasks fall together.
+    /// Returns when a worker looks at the wall clock after this moment: for all tasks at the same moments.
     pub(crate) fn next_look(self) -> Self {
         Self::PAST.on_grid_after(BETWEEN_LOOKS, self)
     }
@@ -97,13 +86,14 @@ mod tests {
         manual.advance(Duration::from_secs(100));
         let (clock, wall) = (Clock::from(manual.clone()), manual.wall_time());
         let second = Duration::from_secs(1);
-        assert_eq!(clock.wall_deadline(wall + second), clock.read().after(second));
-        assert_eq!(clock.wall_deadline(wall - second), clock.read().before(second));
+        let deadline = |moment| estimate(clock.read_both(), moment);
+        assert_eq!(deadline(wall + second), clock.read().after(second));
+        assert_eq!(deadline(wall - second), clock.read().before(second));
         manual.set_wall_time(wall + 50 * second);
         for moment in [wall, wall + 7 * second, wall + 70 * second] {
-            assert_eq!(clock.wall_at(clock.wall_deadline(moment)), moment);
+            assert_eq!(clock.wall_at(deadline(moment)), moment);
         }
-        assert_eq!(clock.wall_deadline(UNIX_EPOCH), Timestamp::PAST);
+        assert_eq!(deadline(UNIX_EPOCH), Timestamp::PAST);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, Timestamp, estimate};
 
 /// The moment of a run; the answer of a [trigger](crate::Trigger).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Due {
     pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
         match self {
             Self::At(moment) => clock.deadline_of(moment),
-            Self::Wall(moment) => clock.wall_deadline(moment),
+            Self::Wall(moment) => estimate(clock.read_both(), moment),
             Self::OnDemand => Timestamp::NEVER,
         }
     }

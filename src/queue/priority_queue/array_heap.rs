@@ -1,5 +1,4 @@
-//! The array heap: a four-ary heap of keys in an array, each key with the slot of its element. It is plain
-//! data, and knows no element, no sorted run and no calendar.
+//! The array heap: a four-ary heap of keys in an array, each key with the slot of its element.
 //!
 //! # Layout
 //!
@@ -9,13 +8,11 @@
 //! ```
 //!
 //! The root is at position 3, so that the children of each node begin at a multiple of four and
-//! share a cache line. Unused places hold the largest number, so the smallest of four siblings is
-//! found by comparing all four, without testing which of them exist.
+//! share a cache line. An unused place has the largest key, so the search for the smallest of four siblings
+//! compares all four and need not know which of them exist.
 //!
-//! # Positions
-//!
-//! An entry can be removed from the middle because its owner knows its position. The heap reports each
-//! new one to [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java.
+//! An entry can be removed from the middle because its owner knows its position: the heap reports each new one to
+//! [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java.
 //!
 //! # Invariants
 //!
@@ -25,11 +22,13 @@
 
 const ARITY: usize = 4;
 const ROOT: usize = 3;
-/// The key of a place that is not in use. It is larger than any other key.
+/// The key of an unused place: larger than any other.
 pub(super) const VACANT: u128 = u128::MAX;
 
+/// A key, and the slot of its element.
+pub(super) type Keyed = (u128, u32);
+
 pub(super) trait Positions {
-    /// The entry with the element in this slot is at `position` now.
     fn set_position(&mut self, slot: u32, position: u32);
 }
 
@@ -73,7 +72,6 @@ impl ArrayHeap {
         self.groups.get(children(ROOT)).map_or(VACANT, |group| smallest(group).1)
     }
 
-    /// Returns the position that the next entry gets, before it moves up.
     #[inline]
     pub(super) fn next(&self) -> u32 {
         self.end() as u32
@@ -85,17 +83,17 @@ impl ArrayHeap {
     }
 
     #[inline]
-    fn entry(&self, position: usize) -> (u128, u32) {
+    fn entry(&self, position: usize) -> Keyed {
         (self.key(position), self.slots[position / ARITY][position % ARITY])
     }
 
-    pub(super) fn insert(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
+    pub(super) fn insert(&mut self, positions: &mut impl Positions, entry: Keyed) {
         let position = self.grow();
-        self.sift_up(positions, position, key, slot);
+        self.sift_up(positions, position, entry);
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
+    pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<Keyed> {
         if self.len == 0 {
             return None;
         }
@@ -106,23 +104,21 @@ impl ArrayHeap {
 
     pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: usize) {
         let last = self.end() - 1;
-        let (last_key, last_slot) = self.entry(last);
+        let entry = self.entry(last);
         self.shrink();
         if position != last {
-            self.sift(positions, position, last_key, last_slot);
+            self.sift(positions, position, entry);
         }
     }
 
-    /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
-    /// order. It costs what it passes.
-    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+    /// Passes the entries that are no later than `latest` to `note`, in no particular order. It costs what it passes.
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         self.visit(ROOT, latest, note);
     }
 
-    fn visit(&self, position: usize, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+    fn visit(&self, position: usize, latest: u128, note: &mut dyn FnMut(Keyed)) {
         if position < self.end() && self.key(position) <= latest {
-            let (key, slot) = self.entry(position);
-            note(key, slot);
+            note(self.entry(position));
             let group = children(position) * ARITY;
             (group..group + ARITY).for_each(|child| self.visit(child, latest, note));
         }
@@ -149,7 +145,7 @@ impl ArrayHeap {
         self.slots.push([0; ARITY]);
     }
 
-    /// Drops the last position. A group that becomes vacant is kept for the next entry; the one behind it goes.
+    /// Drops the last position. The heap keeps a group that becomes vacant for the next entry, and drops the one behind it.
     #[inline]
     fn shrink(&mut self) {
         self.len -= 1;
@@ -176,62 +172,43 @@ impl ArrayHeap {
     /// down, because the entry that fills a hole in the middle comes from another branch.
     // Always inlined, as is the way up: for a heap of few levels, calls of their own would be much of the work.
     #[inline(always)]
-    pub(super) fn sift(
-        &mut self,
-        positions: &mut impl Positions,
-        position: usize,
-        key: u128,
-        slot: u32,
-    ) {
-        if position > ROOT && key < self.key(parent(position)) {
-            self.sift_up(positions, position, key, slot);
+    pub(super) fn sift(&mut self, positions: &mut impl Positions, position: usize, entry: Keyed) {
+        if position > ROOT && entry.0 < self.key(parent(position)) {
+            self.sift_up(positions, position, entry);
         } else {
-            self.sift_down(positions, position, key, slot);
+            self.sift_down(positions, position, entry);
         }
     }
 
     #[inline(always)]
-    fn sift_up(
-        &mut self,
-        positions: &mut impl Positions,
-        mut position: usize,
-        key: u128,
-        slot: u32,
-    ) {
+    fn sift_up(&mut self, positions: &mut impl Positions, mut position: usize, entry: Keyed) {
         while position > ROOT {
             let above = parent(position);
-            let (above_key, above_slot) = self.entry(above);
-            if above_key <= key {
+            if self.key(above) <= entry.0 {
                 break;
             }
-            self.place(positions, position, above_key, above_slot);
+            self.place(positions, position, self.entry(above));
             position = above;
         }
-        self.place(positions, position, key, slot);
+        self.place(positions, position, entry);
     }
 
-    fn sift_down(
-        &mut self,
-        positions: &mut impl Positions,
-        mut position: usize,
-        key: u128,
-        slot: u32,
-    ) {
+    fn sift_down(&mut self, positions: &mut impl Positions, mut position: usize, entry: Keyed) {
         loop {
             let group = children(position);
             let Some(siblings) = self.groups.get(group) else { break };
-            let (index, child_key) = smallest(siblings);
-            if child_key >= key {
+            let (index, child) = smallest(siblings);
+            if child >= entry.0 {
                 break;
             }
-            self.place(positions, position, child_key, self.slots[group][index]);
+            self.place(positions, position, (child, self.slots[group][index]));
             position = group * ARITY + index;
         }
-        self.place(positions, position, key, slot);
+        self.place(positions, position, entry);
     }
 
     #[inline(always)]
-    fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
+    fn place(&mut self, positions: &mut impl Positions, position: usize, (key, slot): Keyed) {
         self.groups[position / ARITY].0[position % ARITY] = key;
         self.slots[position / ARITY][position % ARITY] = slot;
         positions.set_position(slot, position as u32);

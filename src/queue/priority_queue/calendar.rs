@@ -1,16 +1,14 @@
 //! The calendar: far entries, in buckets by time and without any order inside.
 //!
-//! Most entries that are far ahead are timeouts, and most of these are cancelled long before they are
-//! due. To keep them in order would be wasted work. So an entry that is 17 ms or more behind the first one of the
-//! *near part* goes into a *bucket* here, as in a calendar queue. Its key lies beside its element in a chunk of the
-//! [slot table](super::slots): a removal touches no other entry.
+//! Most far entries are timeouts, and most of these are cancelled long before they are due, so keeping them in order would be
+//! wasted work. An entry 17 ms or more behind the first one of the *near part* goes into a *bucket* here, as in a calendar
+//! queue. Its key lies beside its element in a chunk of the [slot table](super::slots): a removal touches no other entry.
 //!
 //! # Buckets
 //!
-//! The farther an entry is, the wider is its bucket: with `d` nanoseconds between the first entry's
-//! deadline and its own, and `2^k ≤ d < 2^(k+1)`, it goes to level `k` and to the bucket of
-//! `2^(k-4)` nanoseconds that its deadline lies in. So a bucket is at most a sixteenth as wide as it is
-//! far, and each level needs about 16 of them at a time.
+//! With `d` nanoseconds between the first entry's deadline and its own, and `2^k ≤ d < 2^(k+1)`, an entry goes to level `k`,
+//! and there to the bucket of `2^(k-4)` nanoseconds in which its deadline lies. So a bucket is at most a sixteenth as wide
+//! as it is far, and each level needs about 16 of them at a time.
 //!
 //! ```text
 //!   first entry
@@ -26,26 +24,24 @@
 //!
 //! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
 //! first turn of all. So as long as the first near entry is due before the floor, it is the first entry of all. The
-//! [priority queue](super) keeps it so: when the near part has nothing before the floor any more, it moves the entries of
-//! the bucket whose turn that is to itself.
+//! [priority queue](super) keeps it so: once nothing near is due before the floor, it brings the bucket of that turn near.
 //!
-//! No call moves more than one chunk of 512 entries, or a few smaller ones of together less than twice as
-//! many. Of a bucket with several chunks only the floor is known until its turn comes. Threads wait for that, and then
-//! move one chunk after the other, with the lock released in between.
+//! No call moves more than one chunk of 512 entries, or a few smaller ones of together less than twice as many. A larger
+//! bucket stays until its turn. Threads wait for that, and then move its chunks one by one, releasing the lock in between.
 //!
 //! # Invariants
 //!
 //! 1. No key of a bucket's chunks is smaller than `start`.
 //! 2. A bucket that is in use has at least one chunk, and `floor` is the first turn of these.
-//! 3. No far chunk but `idle` is empty, which keeps a bucket whose only entry comes and goes from allocating each time.
+//! 3. No far chunk but `idle` is empty.
 
 use super::{
     QueueEntry, SMALL, UnderLock, deadline_of,
     slots::{NONE, Slots, chunk_of},
 };
 
-/// The level of the nearest entries: these are 2²⁴ ns behind the first one, about 17 ms. So a heap with a million tasks of the
-/// next second has one in sixty of them at a time, and stays in the caches.
+/// The level of the nearest entries, 2²⁴ ns (17 ms) behind the first one. So of a million tasks of the next second the heap has
+/// one in sixty at a time, and stays in the caches.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
 /// An entry that is nearer to the first one, in nanoseconds, is not for the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
@@ -58,11 +54,12 @@ const FINENESS: u32 = 4;
 const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
-    len: usize,
-    floor: u64,
+    pub(super) len: usize,
+    /// A moment before which nothing here is due: larger than any deadline if there is no bucket.
+    pub(super) floor: u64,
     /// The bucket whose turn is the first.
     nearest: u32,
-    /// The chunk that became empty last: it is a far one, and may be in use again.
+    /// The chunk that became empty last, which may be in use again. It is kept for a bucket whose only entry comes and goes.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }
@@ -82,7 +79,6 @@ struct BucketPlace {
 }
 
 impl BucketPlace {
-    /// Returns the bucket for a key whose deadline is that far behind the first one.
     #[inline(always)]
     const fn of(distance: u64, key: u128) -> Self {
         let level = (distance.ilog2() - NEAREST) as usize;
@@ -108,17 +104,6 @@ impl Calendar {
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns a moment before which nothing here is due. It is larger than any deadline if there is no bucket.
-    #[inline]
-    pub(super) fn floor(&self) -> u64 {
-        self.floor
-    }
-
-    #[inline]
     pub(super) fn is_unused(&self) -> bool {
         self.floor == UNUSED
     }
@@ -140,11 +125,13 @@ impl Calendar {
         if distance < DISTANCE {
             return Err(element);
         }
-        let inserted = self.insert_at(slots, BucketPlace::of(distance, key), key, element);
-        inserted.or_else(|element| self.insert_anew(slots, distance, key, element))
+        let place = BucketPlace::of(distance, key);
+        match self.insert_at(slots, place, key, element) {
+            Err(element) if self.open(slots, place) => self.insert_at(slots, place, key, element),
+            inserted => inserted,
+        }
     }
 
-    /// Stores an element in a bucket; or returns the element, if the bucket is not in use or has no room.
     #[inline(always)]
     fn insert_at<E>(
         &mut self,
@@ -162,24 +149,8 @@ impl Calendar {
         Ok(slot)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn insert_anew<E>(
-        &mut self,
-        slots: &mut Slots<E>,
-        distance: u64,
-        key: u128,
-        element: UnderLock<E>,
-    ) -> Result<u32, UnderLock<E>> {
-        let place = BucketPlace::of(distance, key);
-        if !self.open(slots, place) {
-            return Err(element);
-        }
-        self.insert_at(slots, place, key, element)
-    }
-
-    /// Takes the element out that is in this slot, if it is a far one with this sequence. Returns `true` as well if it may
-    /// have been the last of the bucket that the head is a bound of.
+    /// Removes the far entry with this slot and this sequence. Returns `true` as well if the nearest bucket may be another
+    /// one now.
     #[inline(always)]
     pub(super) fn remove<E>(
         &mut self,
@@ -201,8 +172,8 @@ impl Calendar {
         level.map_or(UNUSED, |level| level.starts[owner % RING])
     }
 
-    /// Returns the oldest chunk of the nearest bucket, if nothing was removed from it. So entries with equal deadlines
-    /// come near in the order of their submission, which is the order that the lanes need.
+    /// Returns the oldest chunk of the nearest bucket. So entries with equal deadlines come near in the order of their
+    /// submission, if none was removed, as the lanes need it.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }
@@ -224,7 +195,9 @@ impl Calendar {
         keys
     }
 
-    /// Sees to it that a bucket is in use and has room. Returns `false` if that cannot be.
+    /// Adds a chunk to a bucket. Returns `false` if its place has another bucket, or if there are too many chunks.
+    #[cold]
+    #[inline(never)]
     fn open<E>(&mut self, slots: &mut Slots<E>, place: BucketPlace) -> bool {
         if self.levels.len() <= place.level {
             self.levels.resize_with(place.level + 1, || None);
@@ -241,7 +214,6 @@ impl Calendar {
         true
     }
 
-    /// A chunk has become empty, or was full.
     #[cold]
     fn note_removal<E>(&mut self, slots: &mut Slots<E>, chunk: u32) {
         if slots.chunk(chunk).used > 0 {
@@ -254,8 +226,7 @@ impl Calendar {
         }
     }
 
-    /// Changes the ring of the bucket that a chunk belongs to. If no chunk is left, the bucket is not in
-    /// use any more.
+    /// Changes the ring of a chunk's bucket. A bucket without a chunk is not in use any more.
     fn change_ring<E>(
         &mut self,
         slots: &mut Slots<E>,
@@ -287,7 +258,7 @@ impl Calendar {
         }
     }
 
-    /// The bucket that begins there is the nearest one, if its turn comes before the floor.
+    /// Makes the bucket that begins there the nearest one, if its turn comes before the floor.
     fn compare(&mut self, level: usize, start: u64) {
         let turn = start - (1 << width_bits(level) >> 3);
         if turn < self.floor {

@@ -4,36 +4,34 @@
 //! deadlines have a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and in a
 //! large heap each costs some ten cache misses.
 //!
-//! An entry belongs to a burst if its deadline is no more than a microsecond from that of the entry before.
-//! It goes to the lane that the last six bits of its deadline name, and a lane has one deadline of a burst. So what is
-//! in it is in the order of submission:
+//! An entry belongs to a burst if its deadline is within a microsecond of the deadline before it. The last six bits of the
+//! deadline name its lane. A lane has one deadline of a burst, so its entries are in the order of submission:
 //!
 //! ```text
 //!   deadline … 1000   a d e h l …
 //!            … 1001   c f g i …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap; if the other entry is alone it makes way, since it may be the
-//! outlier. The lanes are compared once for each deadline, and not for each entry: no other lane has entries with the
-//! deadline of the one that was popped.
+//! An entry whose lane has another deadline goes to the heap; but an entry that is alone in the lane makes way, since it may
+//! be the outlier. No two lanes have entries with one deadline, so the lanes are compared once for each deadline.
 
 use super::{
     SMALL,
-    array_heap::VACANT,
+    array_heap::{Keyed, VACANT},
     deadline_of,
     sorted_run::{self, SortedRun},
 };
 
 const LANES: u32 = 64;
-/// Two entries whose deadlines are no farther apart, in nanoseconds, belong to one burst.
+/// Two entries of one burst are no farther apart, in nanoseconds.
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
     /// Empty until an entry comes, and again once the last one has left.
-    runs: Vec<SortedRun>,
-    len: usize,
-    first: u128,
-    /// The deadline of the entry that came last, in nanoseconds, whether there was a lane for it or not.
+    pub(super) runs: Vec<SortedRun>,
+    pub(super) len: usize,
+    pub(super) first: u128,
+    /// The deadline of the last entry, in nanoseconds, whether there was a lane for it or not.
     latest: u64,
 }
 
@@ -52,28 +50,10 @@ impl Lanes {
         Self { runs: Vec::new(), len: 0, first: VACANT, latest: 0 }
     }
 
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    pub(super) fn first(&self) -> u128 {
-        self.first
-    }
-
-    pub(super) fn runs(&self) -> &[SortedRun] {
-        &self.runs
-    }
-
     /// Returns the position that an entry with this key gets by [`push`](Self::push), or `None` if there is no lane for it.
     /// An entry that makes way is passed to `displaced`.
     #[inline(never)]
-    pub(super) fn position_for(
-        &mut self,
-        key: u128,
-        displaced: impl FnOnce(u128, u32),
-    ) -> Option<u32> {
+    pub(super) fn position_for(&mut self, key: u128, displaced: impl FnOnce(Keyed)) -> Option<u32> {
         let before = std::mem::replace(&mut self.latest, nanos(key));
         if before.abs_diff(nanos(key)) > BURST {
             return None;
@@ -86,10 +66,10 @@ impl Lanes {
             if run.len() > 1 {
                 return None;
             }
-            let (alone, slot) = run.pop()?;
-            displaced(alone, slot);
+            let alone = run.pop()?;
+            displaced(alone);
             self.len -= 1;
-            if alone == self.first {
+            if alone.0 == self.first {
                 self.renew_first();
             }
         }
@@ -104,9 +84,9 @@ impl Lanes {
         self.first = self.first.min(key);
     }
 
-    // Not compiled into the ways by which a queue without lanes goes, nor is any of what follows.
+    // Never inlined, nor is the rest of this file: most queues have no lanes.
     #[inline(never)]
-    pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
+    pub(super) fn pop(&mut self) -> Option<Keyed> {
         let run = self.runs.get_mut(lane_of(self.first))?;
         let popped = run.pop()?;
         self.len -= 1;
@@ -120,11 +100,10 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position. Entries that leave as well, because too many holes are between them,
-    /// are passed to `displaced`.
+    /// Removes the entry at a position, and passes others to `displaced` if too many holes are between them.
     #[cold]
     #[inline(never)]
-    pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(u128, u32)) {
+    pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {
         let Some(run) = self.run_of(position) else { return };
         let run = &mut self.runs[run];
         let (before, had_first) = (run.len(), run.first() == self.first);
@@ -144,7 +123,7 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// After the first entry of all has left, and perhaps others of its run, which begins with `next` now.
+    /// Called after the first entry of all has left, and perhaps others of its run, which begins with `next` now.
     fn pass_first_to(&mut self, next: u128) {
         if next != VACANT && nanos(next) == nanos(self.first) {
             self.first = next;

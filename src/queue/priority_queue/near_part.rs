@@ -1,21 +1,21 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
-//! [sorted run](super::sorted_run) or in the [lanes](super::lanes). It knows no bucket of the calendar.
+//! [sorted run](super::sorted_run) or in the [lanes](super::lanes).
 //!
-//! Some bits of a position tell which part holds the entry. It moves from the run to the heap if one with a nearer deadline
-//! arrives while the run has only this entry or a few that are far behind, or if removals have left the run with many more
-//! holes than entries.
+//! Some bits of a position tell which of them holds the entry. An entry moves from the run to the heap if a nearer one
+//! arrives while the run has this entry alone or a few that are far behind, or if removals have left the run with many
+//! more holes than entries.
 //!
 //! # Invariants
 //!
 //! 1. `first` is the smallest key of heap, run and lanes.
-//! 2. The run is never longer than twice the number of entries that it once had, and once most of these
-//!    have been removed the rest is in the heap. The same is true of each lane.
+//! 2. The run is never longer than twice the number of entries that it once had. Once most of these have been removed, the
+//!    rest is in the heap. The same holds for each lane.
 
 use std::iter;
 
 use super::{
     FEW, SMALL, UnderLock,
-    array_heap::{ArrayHeap, Positions, VACANT},
+    array_heap::{ArrayHeap, Keyed, Positions, VACANT},
     calendar,
     lanes::Lanes,
     slots::Slots,
@@ -23,7 +23,7 @@ use super::{
     two_smallest,
 };
 
-/// A heap with this many entries is large: what it has does not all stay in the nearest cache.
+/// A heap with this many entries is large: it does not fit into the nearest cache.
 const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
 const RUN: u32 = 0;
 /// The difference between two keys of which one is far behind the other.
@@ -44,24 +44,22 @@ impl NearPart {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.heap.len() + self.run.len() + self.lanes.len()
+        self.heap.len() + self.run.len() + self.lanes.len
     }
 
-    /// Returns the smallest key, or one that is larger than any if there is no entry.
     #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
     }
 
-    /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
-    /// missed if it is behind many holes of the run.
+    /// Returns the two smallest keys, or `VACANT`. The second may be missed behind many holes of the run.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
         self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
     }
 
     fn runs(&self) -> impl Iterator<Item = &SortedRun> {
-        iter::once(&self.run).chain(self.lanes.runs())
+        iter::once(&self.run).chain(&self.lanes.runs)
     }
 
     #[inline]
@@ -95,25 +93,23 @@ impl NearPart {
         }
         let position = self.position_out_of_order(table, key);
         let slot = table.insert(element, position);
-        self.insert_out_of_order(table, position, key, slot);
+        self.insert_out_of_order(table, position, (key, slot));
         slot
     }
 
-    /// Inserts an entry whose element has its slot already.
-    pub(super) fn insert_slot(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
-        self.first = self.first.min(key);
-        let position = self.position_out_of_order(positions, key);
-        positions.set_position(slot, position);
-        self.insert_out_of_order(positions, position, key, slot);
+    pub(super) fn insert_slot(&mut self, table: &mut impl Positions, entry: Keyed) {
+        self.first = self.first.min(entry.0);
+        let position = self.position_out_of_order(table, entry.0);
+        table.set_position(entry.1, position);
+        self.insert_out_of_order(table, position, entry);
     }
 
-    /// Returns the position that an entry with this key gets by [`insert_out_of_order`](Self::insert_out_of_order): in a
-    /// lane, or in the heap.
+    /// Returns the position, in a lane or in the heap, for [`insert_out_of_order`](Self::insert_out_of_order).
     #[inline(always)]
-    fn position_out_of_order(&mut self, positions: &mut impl Positions, key: u128) -> u32 {
+    fn position_out_of_order(&mut self, table: &mut impl Positions, key: u128) -> u32 {
         let Self { heap, lanes, .. } = self;
         if heap.len() >= LARGE {
-            let displaced = |key, slot| heap.insert(positions, key, slot);
+            let displaced = |entry| heap.insert(table, entry);
             if let Some(position) = lanes.position_for(key, displaced) {
                 return position;
             }
@@ -122,26 +118,20 @@ impl NearPart {
     }
 
     #[inline(always)]
-    fn insert_out_of_order(
-        &mut self,
-        positions: &mut impl Positions,
-        position: u32,
-        key: u128,
-        slot: u32,
-    ) {
+    fn insert_out_of_order(&mut self, table: &mut impl Positions, position: u32, entry: Keyed) {
         match sorted_run::number(position) {
-            Some(_) => self.lanes.push(key, slot),
-            None => self.heap.insert(positions, key, slot),
+            Some(_) => self.lanes.push(entry.0, entry.1),
+            None => self.heap.insert(table, entry),
         }
     }
 
     /// Takes the first key out. Its element stays in its slot.
     #[inline(always)]
-    pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
+    pub(super) fn pop(&mut self, table: &mut impl Positions) -> Option<Keyed> {
         let first = if self.run.first() == self.first {
             self.run.pop()?
-        } else if self.lanes.len() == 0 || self.heap.first() == self.first {
-            self.heap.pop(positions)?
+        } else if self.lanes.len == 0 || self.heap.first() == self.first {
+            self.heap.pop(table)?
         } else {
             self.lanes.pop()?
         };
@@ -150,17 +140,17 @@ impl NearPart {
     }
 
     /// Removes the entry at a position, which has this key. Returns `true` if it was the first.
-    // Always inlined: most removals are of entries in the run, and the caller has found that out already.
+    // Always inlined: the caller has found out already that the entry is in the run, as most are.
     #[inline(always)]
     pub(super) fn remove_at(
         &mut self,
-        positions: &mut impl Positions,
+        table: &mut impl Positions,
         position: u32,
         key: u128,
     ) -> bool {
         match sorted_run::number(position) {
-            Some(number) => self.remove_from_run(positions, position, number),
-            None => self.heap.remove_at(positions, position as usize),
+            Some(number) => self.remove_from_run(table, position, number),
+            None => self.heap.remove_at(table, position as usize),
         }
         let was_first = key == self.first;
         if was_first {
@@ -169,26 +159,20 @@ impl NearPart {
         was_first
     }
 
-    pub(super) fn reset_at(
-        &mut self,
-        positions: &mut impl Positions,
-        position: u32,
-        key: u128,
-        slot: u32,
-    ) {
+    #[inline(always)]
+    pub(super) fn reset_at(&mut self, table: &mut impl Positions, position: u32, entry: Keyed) {
         match sorted_run::number(position) {
-            None => self.heap.sift(positions, position as usize, key, slot),
+            None => self.heap.sift(table, position as usize, entry),
             Some(number) => {
-                self.remove_from_run(positions, position, number);
-                self.heap.insert(positions, key, slot);
+                self.remove_from_run(table, position, number);
+                self.heap.insert(table, entry);
             }
         }
         self.renew_first();
     }
 
-    /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
-    /// order. It costs what it passes.
-    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+    /// Passes the entries that are no later than `latest` to `note`, in no particular order. It costs what it passes.
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         self.runs().for_each(|run| run.up_to(latest, note));
         self.heap.up_to(latest, note);
     }
@@ -196,39 +180,39 @@ impl NearPart {
     #[inline]
     fn renew_first(&mut self) {
         self.first = self.heap.first().min(self.run.first());
-        if self.lanes.len() > 0 {
-            self.first = self.first.min(self.lanes.first());
+        if self.lanes.len > 0 {
+            self.first = self.first.min(self.lanes.first);
         }
     }
 
-    /// Takes the entry at a position out of the run with this number. The caller renews the first key.
+    /// The caller renews the first key.
     #[inline(always)]
-    fn remove_from_run(&mut self, positions: &mut impl Positions, position: u32, number: u32) {
+    fn remove_from_run(&mut self, table: &mut impl Positions, position: u32, number: u32) {
         let Self { heap, run, lanes, .. } = self;
         if number != RUN {
-            lanes.remove(position, |key, slot| heap.insert(positions, key, slot));
+            lanes.remove(position, |entry| heap.insert(table, entry));
         } else if run.remove(position) {
-            run.limit_holes(|key, slot| heap.insert(positions, key, slot));
+            run.limit_holes(|entry| heap.insert(table, entry));
         }
     }
 
-    /// Opens the run to a key that is nearer than its last one, if it has only a few entries, which make way: one
-    /// of them, or some that are all distant. These must not close the run to all that are nearer.
+    /// Opens the run to a key that is nearer than its last one, if it has one entry, or a few that are all distant. These
+    /// move to the heap: they must not close the run to all that are nearer.
     #[inline]
-    fn opens_run_to(&mut self, key: u128, positions: &mut impl Positions) -> bool {
+    fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();
         let is_distant = || self.run.first().saturating_sub(key) >= DISTANT;
         let makes_way = len <= FEW && (len == 1 || is_distant());
         if makes_way {
-            self.move_run_to_heap(positions);
+            self.move_run_to_heap(table);
         }
         makes_way
     }
 
     #[cold]
-    fn move_run_to_heap(&mut self, positions: &mut impl Positions) {
-        while let Some((key, slot)) = self.run.pop() {
-            self.heap.insert(positions, key, slot);
+    fn move_run_to_heap(&mut self, table: &mut impl Positions) {
+        while let Some(entry) = self.run.pop() {
+            self.heap.insert(table, entry);
         }
     }
 }

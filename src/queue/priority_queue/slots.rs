@@ -1,36 +1,34 @@
 //! The slot table: a stable place for each element, with where its key is.
 //!
 //! The heap moves its entries, but a ticket needs a name that does not change: the *slot*, which is the number of a chunk
-//! and a place in it. A chunk belongs as a whole either to the near part or to one bucket of the
-//! [calendar](super::calendar).
+//! and a place in it. A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
 //!
 //! ```text
 //!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
 //!   far chunk    elements │ keys        the key is here, and nowhere else
 //! ```
 //!
-//! Each chunk has a free list of its own, threaded through the unused positions or keys. The chunks of
-//! the near part, and those of each bucket, form a ring, in which the chunks with free places come
-//! first. A chunk that becomes empty frees its memory, unless it is the first of the near part or the one that
-//! the calendar keeps. The first chunk of a ring starts small and is copied while it grows.
+//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, and so do
+//! the chunks of each bucket; those with free places come first. An empty chunk frees its memory, unless it is the first
+//! of the near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied while it grows.
 
 use std::mem;
 
 use super::{SMALL, UnderLock, array_heap::Positions};
 
-/// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
+/// The number of places of a chunk.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { 512 };
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
 const FULL: u32 = CHUNK as u32;
-/// Ends a free list, and stands for the first chunk of a ring that is empty.
+/// The end of a free list, and the first chunk of an empty ring.
 pub(super) const NONE: u32 = u32::MAX;
 /// The owner of the chunks of the near part.
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small may have this many places.
 const SMALL_CHUNK: usize = 64;
-/// With this many chunks, half of all that slots can name, no further one becomes a far chunk. The
-/// near part needs a new chunk only when all of its own are full, so there is always one for it.
+/// With half of all chunks that slots can name in use, none becomes a far chunk. So there is always one for the near part,
+/// which needs it only when all of its own are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -38,23 +36,23 @@ pub(super) struct Slots<E> {
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    /// The memory of a chunk that was freed, for the next one. It keeps an entry that comes, is reset to a
-    /// nearer deadline and goes, again and again, from allocating.
+    /// The memory of a freed chunk, for the next one: an entry that comes, is reset to a nearer deadline and goes, again and
+    /// again, does not allocate.
     spare: Chunk<E>,
 }
 
 pub(super) struct Chunk<E> {
     elements: Vec<Option<E>>,
-    /// The position of each used place, and the next free place for each free one. Of a near chunk.
+    /// Of a near chunk: the position of each used place, and the next free place for each free one.
     positions: Vec<u32>,
-    /// The key of each used place, and the next free place for each free one. Of a far chunk.
+    /// Of a far chunk: the key of each used place, and the next free place for each free one.
     keys: Vec<u128>,
     free: u32,
     pub(super) used: u32,
     /// The neighbours in its ring: the chunk itself if it is alone.
     pub(super) next: u32,
     previous: u32,
-    /// The near part, or the bucket that it belongs to.
+    /// `NEAR`, or the bucket that it belongs to.
     pub(super) owner: u32,
 }
 
@@ -87,30 +85,31 @@ impl<E> Slots<E> {
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) -> Option<UnderLock<E>> {
         let element = self.take(slot).map(UnderLock::new)?;
-        let index = chunk_of(slot);
-        self.chunks[index as usize].free(slot & MASK as u32);
+        let (index, offset) = (chunk_of(slot), slot & MASK as u32);
+        let chunk = &mut self.chunks[index as usize];
+        chunk.positions[offset as usize] = mem::replace(&mut chunk.free, offset);
+        chunk.used -= 1;
         if index != self.near {
             self.note_freed(index);
         }
         Some(element)
     }
 
-    /// Takes an element out, and leaves the slot as it is.
+    /// Takes an element out, and does not free its slot.
     #[inline]
     pub(super) fn take(&mut self, slot: u32) -> Option<E> {
         let chunk = self.chunks.get_mut(chunk_of(slot) as usize)?;
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// A place of a near chunk has been freed that is not the first.
+    /// Called after a place of a near chunk was freed that is not the first chunk.
     fn note_freed(&mut self, index: u32) {
-        match self.chunks[index as usize].used {
-            0 => self.discard(index),
-            used if used == FULL - 1 => {
-                self.unlink(index);
-                self.link_near(index);
-            }
-            _ => {}
+        let used = self.chunks[index as usize].used;
+        if used == 0 {
+            self.discard(index);
+        } else if used == FULL - 1 {
+            self.unlink(index);
+            self.link_near(index);
         }
     }
 
@@ -160,7 +159,6 @@ impl<E> Slots<E> {
         self.link_near(index);
     }
 
-    /// Puts a chunk that has a free place first in the ring of the near part.
     fn link_near(&mut self, index: u32) {
         let before = self.near;
         self.near = index;
@@ -170,14 +168,12 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk that is in no ring, with memory for its elements, and how many these may be. The first chunk of a ring
-    /// starts small.
+    /// Returns a chunk that is in no ring, with memory for its elements, and for how many.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);
             self.chunks.push(Chunk::vacant());
-            // Room for every chunk: if the stack grew when slots are freed, that would be one more large
-            // allocation under the lock, at the moment when it is most expensive.
+            // Room for every chunk, so that freeing slots does not allocate.
             self.vacant.reserve(self.chunks.len());
         }
         let index = self.vacant.pop().unwrap_or_default();
@@ -186,8 +182,7 @@ impl<E> Slots<E> {
         (index, capacity)
     }
 
-    /// Takes a chunk out of its ring and frees its memory. The caller sees to it that the ring's first
-    /// chunk is another one.
+    /// Takes a chunk, not the first, out of its ring and frees its memory.
     fn discard(&mut self, index: u32) {
         self.unlink(index);
         let freed = mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
@@ -222,11 +217,9 @@ impl<E> Positions for Slots<E> {
     }
 }
 
-/// The operations of the calendar on the chunks of its buckets. `first` is the first chunk of the bucket's
-/// ring.
+/// What the calendar does with the chunks of its buckets. `first` is the first chunk of the bucket's ring.
 impl<E> Slots<E> {
-    /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no
-    /// room.
+    /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no room.
     #[inline(always)]
     pub(super) fn insert_far(
         &mut self,
@@ -247,8 +240,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Takes a far element out, if the slot holds one with this sequence, and frees its slot. Returns the key as well, and
-    /// `true` if the chunk is empty now, or was full before.
+    /// Removes the far element with this slot and this sequence. Returns its key as well, and `true` if the chunk is empty
+    /// now, or was full before.
     #[inline(always)]
     pub(super) fn remove_far(
         &mut self,
@@ -300,8 +293,7 @@ impl<E> Slots<E> {
         self.discard(index);
     }
 
-    /// Makes a far chunk one of the near part, and returns the keys of its places. From now on each of
-    /// its elements needs a position.
+    /// Makes a far chunk one of the near part, and returns the keys of its elements, each of which needs a position now.
     pub(super) fn make_near(&mut self, index: u32, first: &mut u32) -> Vec<u128> {
         self.step_over(index, first);
         self.unlink(index);
@@ -323,7 +315,7 @@ impl<E> Slots<E> {
         &self.chunks[index as usize]
     }
 
-    /// If the chunk is first in its ring, the next one is from now on, if there is one.
+    /// Makes another chunk the first of the ring, if there is one.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {
             let next = self.chunks[index as usize].next;
@@ -384,12 +376,6 @@ impl<E> Chunk<E> {
         offset
     }
 
-    fn free(&mut self, offset: u32) {
-        self.positions[offset as usize] = self.free;
-        self.free = offset;
-        self.used -= 1;
-    }
-
     /// Exchanges the keys for positions, and threads the free list through these.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = mem::take(&mut self.keys);
@@ -406,8 +392,7 @@ impl<E> Chunk<E> {
     }
 }
 
-/// Returns an empty table with at least this capacity. A chunk that starts small does not get the
-/// memory of a full one.
+/// Returns an empty table with at least this capacity. A chunk that starts small does not get the memory of a full one.
 fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();

@@ -1,8 +1,7 @@
 //! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
-//! Tasks without delay, and timeouts that all have the same length, are submitted in the order in
-//! which they become due. They are appended at the back and popped from the front, and one that is removed from the middle
-//! leaves a hole.
+//! Tasks without delay, and timeouts of one length, arrive in this order. The run appends them at the back and pops them
+//! from the front. An entry that is removed from the middle leaves a hole.
 //!
 //! ```text
 //!               front                              back
@@ -10,19 +9,18 @@
 //!    popped          ▲hole
 //! ```
 //!
-//! The first and the last place in use are never holes: a removal there also drops all holes next
-//! to it. So timeouts that are cancelled soon after they were set, at the back, leave nothing, and
-//! a run never consists of holes alone. If there are many more holes in the middle than entries, some entries leave the run
-//! ([`limit_holes`](SortedRun::limit_holes)).
+//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts that
+//! are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more holes in
+//! the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
-//! A position is the number of the run and that of a place, counted through all chunks (modulo 2²⁴, which is how many places a
-//! run may have). It does not change while the entry is in the run, and is meaningless once the run is empty.
+//! A position names the run and a place, counted through all chunks modulo 2²⁴: a run has at most so many places. It does
+//! not change while the entry is in the run.
 
 use std::collections::VecDeque;
 
-use super::SMALL;
+use super::{SMALL, array_heap::Keyed};
 
-/// This bit is set in positions of a run, and clear in positions of the heap.
+/// The bit of a position in a run; positions in the heap do not have it.
 const IN_RUN: u32 = 1 << 31;
 /// The bits of a position that name the place. Those above it name the run.
 const PLACE: u32 = (1 << PLACE_BITS) - 1;
@@ -39,34 +37,31 @@ const MASK: usize = CHUNK - 1;
 
 pub(super) struct SortedRun {
     chunks: VecDeque<RunChunk>,
-    /// The bits that all positions have in common: the one that marks a run, and the run's number.
+    /// `IN_RUN`, and the run's number.
     tag: u32,
     /// The number of the first place of the first chunk.
     base: u32,
-    /// The first place in use and the one after the last, relative to `base`.
+    /// The first place in use, relative to `base`, and the place after the last one.
     front: usize,
     back: usize,
     live: usize,
-    /// The keys of the first and of the last place in use.
     first: u128,
     last: u128,
 }
 
-/// Keys, and the slots of their elements. Only the first chunk of a run is copied while it grows, so that a queue of ten tasks
-/// stays small.
+/// Keys, and the slots of their elements.
 struct RunChunk {
     keys: Vec<u128>,
     slots: Vec<u32>,
 }
 
-/// Returns the number of the run that a position is in, or `None` if it is one of the heap.
+/// Returns the number of the run that has this position, or `None` if the heap has it.
 #[inline]
 pub(super) const fn number(position: u32) -> Option<u32> {
     if position & IN_RUN == 0 { None } else { Some((position & !IN_RUN) >> PLACE_BITS) }
 }
 
 impl SortedRun {
-    /// Returns an empty run that has this number in its positions.
     pub(super) const fn numbered(number: u32) -> Self {
         let chunks = VecDeque::new();
         let tag = IN_RUN | number << PLACE_BITS;
@@ -99,13 +94,13 @@ impl SortedRun {
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
-    /// Passes the keys that are no larger than `latest`, with their slots, to `note`.
-    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+    /// Passes the entries that are no later than `latest` to `note`.
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         for place in self.front..self.back {
             match self.key_at(place) {
                 HOLE => {}
                 key if key > latest => break,
-                key => note(key, self.chunks[place >> SHIFT].slots[place & MASK]),
+                key => note((key, self.chunks[place >> SHIFT].slots[place & MASK])),
             }
         }
     }
@@ -140,13 +135,14 @@ impl SortedRun {
 
     #[cold]
     fn add_chunk(&mut self) {
+        // The first chunk begins small and is copied while it grows: most queues have ten tasks.
         let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
         let (keys, slots) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
         self.chunks.push_back(RunChunk { keys, slots });
     }
 
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
+    pub(super) fn pop(&mut self) -> Option<Keyed> {
         if self.live == 0 {
             return None;
         }
@@ -164,7 +160,7 @@ impl SortedRun {
         Some(popped)
     }
 
-    /// Returns the key of the entry at a position, or one that is larger than any if there is none.
+    /// Returns the key at a position, or one that is larger than any if the run has no entry there.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         let place = self.place(position);
@@ -177,7 +173,7 @@ impl SortedRun {
         }
     }
 
-    /// Removes the entry at a position. There must be one. Returns `true` if that has left a hole.
+    /// Removes the entry at a position, where there must be one. Returns `true` if that has left a hole.
     #[inline]
     pub(super) fn remove(&mut self, position: u32) -> bool {
         self.live -= 1;
@@ -188,14 +184,11 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// After a removal has left a hole: passes two entries to `displaced` if there are too many holes, so that
-    /// these do not accumulate.
-    pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(u128, u32)) {
+    /// Called after a removal has left a hole: passes two entries to `displaced` if there are too many holes.
+    pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
             if self.holes() > self.live + TOLERANCE {
-                if let Some((key, slot)) = self.pop() {
-                    displaced(key, slot);
-                }
+                self.pop().into_iter().for_each(&mut displaced);
             }
         }
     }

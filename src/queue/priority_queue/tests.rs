@@ -396,7 +396,7 @@ fn a_run_goes_on_into_the_first_second() {
     let mut heap = PriorityQueue::new();
     let mut insert = |nanos, sequence| {
         heap.put(Timestamp::from_nanos(nanos), sequence, ());
-        (heap.near.run().len(), heap.calendar.len())
+        (heap.near.run().len(), heap.calendar.len)
     };
     let few = FEW as u64 + 1;
     (0..few).for_each(|n| _ = insert(1, n));

@@ -1,29 +1,27 @@
 //! The ready list: entries that are due, on their way from a stripe to the thread that takes them.
 //!
-//! To hand a stripe's lock from core to core for each element costs more than to run a small task. So a thread
-//! that takes the first element of a stripe moves some that are due behind it here in one step.
+//! Handing a stripe's lock from core to core for each element costs more than running a small task. So a thread
+//! that takes the first element of a stripe moves some due ones behind it here in one step.
 //!
-//! There is **one** list for all takers. If each worker had its own, a task would wait behind the
-//! one that its worker runs, while other workers are idle or run tasks that are due later.
+//! There is **one** list for all workers. If each had its own, a task would wait behind the task that its worker runs, while
+//! other workers are idle or run tasks that are due later.
 //!
 //! # The pause
 //!
-//! If worker and submitter are equally fast, there would always be only one or two entries to move.
-//! So after a batch that had some entries and was not full, the stripes are left alone for a few microseconds
-//! ([`PAUSE`]) once the list is empty. An entry that comes alone is never delayed.
+//! If worker and submitter are equally fast, a batch would always have only one or two entries. So after a batch of some
+//! entries that was not full, the workers leave the stripes alone for a few microseconds ([`PAUSE`]) once the list is
+//! empty. An entry that comes alone is never delayed.
 //!
 //! # Locks
 //!
-//! The list's lock is held during every taking, so no other thread takes while an entry is between
-//! a stripe and the list. Nothing is offered to the list, and entries only move from a stripe to
-//! it. The one exception is an entry that is moved to another moment, or parked: it goes back to its stripe, in
-//! a step that holds both locks, and its slot changes.
+//! Every take holds the list's lock, so no thread takes while an entry is between a stripe and the list. Entries only move
+//! from a stripe to the list, with one exception: an entry that is moved to another moment, or parked, goes back to its
+//! stripe in a step that holds both locks, and gets another slot.
 //!
-//! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks
-//! at the stripes first and at the list afterwards, and an entry is put here before it leaves its
-//! stripe. So such a thread sees the entry at least once. It may miss one that is on its way back:
-//! then it sleeps until that entry's notification wakes it, which follows the move. Whether the queue is
-//! finished, and what is in it, is only asked with the list's lock held.
+//! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks at the stripes first and
+//! at the list afterwards, and an entry is put here before it leaves its stripe. So such a thread sees the entry at least
+//! once. It may miss one on its way back: then it sleeps until that entry's notification, which follows the move, wakes
+//! it. A thread that asks what is in the queue, or whether it is finished, holds the list's lock.
 
 use std::{collections::VecDeque, task::Waker, time::Duration};
 
@@ -50,17 +48,16 @@ pub(super) struct Ready<E> {
     contents: Mutex<ReadyContents<E>, { rank::READY_LIST }>,
 }
 
-struct ReadyContents<E> {
+pub(super) struct ReadyContents<E> {
     list: VecDeque<QueueEntry<E>>,
-    /// How many elements have been taken from the queue, also those that were never in the list:
-    /// every taking holds this lock.
-    taken: u64,
+    /// How many elements have been taken from the queue, from the list or not.
+    pub(super) taken: u64,
 }
 
 /// The list with its lock held. Every change to the list publishes the new head.
 pub(super) struct LockedReady<'a, E> {
     head: &'a PublishedHead,
-    contents: MutexGuard<'a, ReadyContents<E>>,
+    pub(super) contents: MutexGuard<'a, ReadyContents<E>>,
 }
 
 impl<E> Ready<E> {
@@ -74,8 +71,7 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// Returns `true` if the list is empty. A thread that has looked for an entry in its stripe and
-    /// then sees an empty list can be sure that the entry has left the queue.
+    /// A thread that has missed an entry in its stripe and then sees an empty list knows that it has left the queue.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -112,24 +108,15 @@ impl<E> LockedReady<'_, E> {
     }
 
     pub(super) fn first_two(&self) -> [Timestamp; 2] {
-        let deadline = |index| self.contents.list.get(index).map(|entry| entry.deadline);
-        [deadline(0).unwrap_or(Timestamp::NEVER), deadline(1).unwrap_or(Timestamp::NEVER)]
+        let nth = |index| self.contents.list.get(index);
+        [nth(0), nth(1)].map(|entry| entry.map_or(Timestamp::NEVER, |entry| entry.deadline))
     }
 
     pub(super) fn len(&self) -> usize {
         self.contents.list.len()
     }
 
-    #[inline]
-    pub(super) fn count_taken(&mut self) {
-        self.contents.taken += 1;
-    }
-
-    pub(super) fn taken(&self) -> u64 {
-        self.contents.taken
-    }
-
-    /// Iterates over the entries. They have no slots any more, and are found by their sequences.
+    /// The entries have no slots any more, and are found by their sequences.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);
@@ -137,7 +124,6 @@ impl<E> LockedReady<'_, E> {
         })
     }
 
-    /// Appends an entry that comes after all that are here.
     #[inline]
     pub(super) fn push(&mut self, entry: QueueEntry<E>) {
         let is_first = self.contents.list.is_empty();
@@ -147,8 +133,8 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    /// Takes the first entry if it was due at `now` and has a sequence below `end`. It may not have been
-    /// due: the thread that put it here may have read the clock later than the caller.
+    /// Takes the first entry if it was due at `now` and has a sequence below `end`. It need not be due: the thread that put it
+    /// here may have read the clock later than the caller.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;
@@ -162,9 +148,7 @@ impl<E> LockedReady<'_, E> {
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let index = self.index_of(ticket)?;
-        let list = &mut self.contents.list;
-        (index + 1..list.len()).for_each(|next| list.swap(next - 1, next));
-        let entry = list.pop_back();
+        let entry = self.contents.list.remove(index);
         self.publish();
         entry
     }
@@ -210,8 +194,7 @@ impl<E> LockedReady<'_, E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Like [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe, in
-    /// one step for every thread that takes either lock.
+    /// Like [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe under both locks.
     #[cold]
     pub(super) fn reset_ready(
         &self,
@@ -228,7 +211,7 @@ impl<E> DelayedWorkQueue<E> {
         let Some(timing) = choose(before, self.admission.is_open()) else {
             return (Moved::Declined, None);
         };
-        // What stays for its moment keeps its place, and a round of the driver finds it there.
+        // An entry that keeps its moment keeps its place, where a round of the driver finds it.
         if timing == Timing::At(before) {
             return (Moved::To(None), None);
         }

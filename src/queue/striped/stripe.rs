@@ -1,24 +1,20 @@
-//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue).
-//!
-//! A stripe knows nothing of the others but its own number, which it writes into the sequence of
+//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue). It writes its number into the sequence of
 //! each element that it admits:
 //!
 //! ```text
 //!   sequence = stamp of the submission (60 bits) │ number of the stripe (4 bits)
 //! ```
 //!
-//! The stamp is the clock's (see [`Clock::submission_stamp`](crate::time::Clock::submission_stamp)).
-//! If two are equal, or the clock should stand still, it is one more than the stripe's last stamp.
-//! So no sequence is used twice, a ticket itself tells which stripe its element is in, and between
-//! elements of different stripes the sequence tells which one was submitted first. (60 bits of
-//! nanoseconds are 36 years, counted from when the clock was made.)
+//! The stamp comes from the clock ([`Clock::submission_stamp`](crate::time::Clock::submission_stamp)), or is one more than
+//! the stripe's last stamp if that is larger. So no sequence is used twice, a ticket names its stripe, and of elements in
+//! different stripes the sequences tell which was submitted first. (60 bits of nanoseconds are 36 years of the clock.)
 //!
 //! # Parked entries
 //!
 //! A task that waits for its turn, or that runs on request, is *parked* in a second heap: something else has to move it
 //! before it can run. The first heap alone decides which entry is first, how long a thread sleeps and how many threads
-//! stay; both count for what is pending, and for what a shutdown keeps. A parked entry is *due* all the same: the task that
-//! waits for its turn was to run at some moment. One that runs on request is never due.
+//! stay; both count as pending, and for a shutdown that keeps tasks. A parked entry is *due* all the same, at the moment
+//! when its run was planned; a task that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
@@ -41,20 +37,15 @@ pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
-    /// How many elements have been admitted, without those that were queued again.
+    /// Without those that were queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
     pub(super) parked: PriorityQueue<E>,
 }
 
 pub(super) fn new<E>(number: usize) -> Stripe<E> {
-    let state = StripeState {
-        number: number as u64,
-        last_stamp: 0,
-        offered: 0,
-        requeued: 0,
-        parked: PriorityQueue::new(),
-    };
+    let (parked, stripe) = (PriorityQueue::new(), number as u64);
+    let state = StripeState { number: stripe, last_stamp: 0, offered: 0, requeued: 0, parked };
     SharedHeap::new(number, state)
 }
 
@@ -77,13 +68,13 @@ impl<E> LockedStripe<'_, E> {
             let why = if admission.is_open() { InsertError::Full } else { InsertError::Closed };
             return Err(RefusedElement { why, sequence, element: UnderLock::into_inner(element) });
         }
-        self.state_mut().offered += 1;
+        self.contents.state.offered += 1;
         Ok(self.place(timing, sequence, element))
     }
 
     #[inline]
     pub(super) fn next_sequence(&mut self, stamp: u64) -> u64 {
-        let state = self.state_mut();
+        let state = &mut self.contents.state;
         let stamp = stamp.max(state.last_stamp + 1).min(LATEST);
         state.last_stamp = stamp;
         stamp << NUMBER_BITS | state.number
@@ -99,12 +90,11 @@ impl<E> LockedStripe<'_, E> {
         if admission.is_closed_to(why) {
             return Err(RefusedElement { why: InsertError::Closed, sequence, element });
         }
-        self.state_mut().requeued += 1;
+        self.contents.state.requeued += 1;
         Ok(self.restore(timing, sequence, element))
     }
 
-    /// Puts an element where its timing says that it waits. Returns its ticket, and `true` if it became the
-    /// stripe's head.
+    /// Puts an element where its timing says. Returns its ticket, and `true` if it became the stripe's head.
     #[inline(always)]
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
@@ -115,7 +105,7 @@ impl<E> LockedStripe<'_, E> {
 
     #[cold]
     fn park(&mut self, due: Timestamp, sequence: u64, element: UnderLock<E>) -> Ticket {
-        self.state_mut().parked.insert(due, sequence, element)
+        self.contents.state.parked.insert(due, sequence, element)
     }
 
     pub(super) fn restore(&mut self, timing: Timing, sequence: u64, element: E) -> Ticket {
@@ -134,31 +124,26 @@ impl<E> LockedStripe<'_, E> {
     }
 
     pub(super) fn due(&self, ticket: Ticket) -> Option<Timestamp> {
-        self.deadline(ticket).or_else(|| self.state().parked.deadline(ticket))
+        self.deadline(ticket).or_else(|| self.contents.state.parked.deadline(ticket))
     }
 
-    // The ordinary removal looks in the heap alone.
     #[inline(never)]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        let parked = |stripe: &mut Self| Some(stripe.state_mut().parked.remove(ticket)?.0);
+        let parked = |stripe: &mut Self| Some(stripe.contents.state.parked.remove(ticket)?.0);
         self.remove(ticket).or_else(|| parked(self)).map(QueueEntry::owned)
     }
 
     pub(super) fn first_parked(&mut self) -> Option<(Timestamp, u64)> {
-        let parked = &mut self.state_mut().parked;
+        let parked = &mut self.contents.state.parked;
         while !parked.is_settled(Timestamp::NEVER) {
             parked.bring_near();
         }
         parked.first_key()
     }
 
-    pub(super) fn heaps(&self) -> [&PriorityQueue<E>; 2] {
-        [self, &self.state().parked]
-    }
-
     /// Returns how many entries there are, parked or not.
     pub(super) fn pending(&self) -> usize {
-        self.len() + self.state().parked.len()
+        self.len() + self.contents.state.parked.len()
     }
 }
 

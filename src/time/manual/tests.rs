@@ -28,7 +28,7 @@ impl ManualClock {
 fn who_is_slow_to_wake_is_not_waited_for() {
     let clock = ManualClock::from_zero();
     let sleeper = |nanos| {
-        let thread = Arc::clone(Parker::current().thread());
+        let thread = Arc::clone(&Parker::current().thread);
         Sleeper { until: Timestamp::from_nanos(nanos), thread, is_worker: false }
     };
     for nanos in [10, 30] {

@@ -86,7 +86,7 @@ impl Subject {
         match step {
             Step::Insert(major) => {
                 let (key, slot) = (self.key(major), self.next);
-                self.heap.insert(&mut self.table, key, slot);
+                self.heap.insert(&mut self.table, (key, slot));
                 self.model.insert(key, slot);
             }
             Step::Pop => assert_eq!(self.heap.pop(&mut self.table), self.model.pop_first()),
@@ -100,7 +100,7 @@ impl Subject {
             Step::Replace(n, to) => {
                 let Some((key, slot)) = self.nth(n) else { return };
                 let (position, to) = (self.table.0[&slot] as usize, self.key(to));
-                self.heap.sift(&mut self.table, position, to, slot);
+                self.heap.sift(&mut self.table, position, (to, slot));
                 self.model.remove(&key);
                 self.model.insert(to, slot);
             }
@@ -114,7 +114,7 @@ impl Subject {
         assert_eq!([self.heap.first(), self.heap.second()], [nth(0), nth(1)]);
         let latest = 500 << 64;
         let mut listed = Vec::new();
-        self.heap.up_to(latest, &mut |key, slot| listed.push((key, slot)));
+        self.heap.up_to(latest, &mut |entry| listed.push(entry));
         listed.sort_unstable();
         let expected = self.model.range(..=latest).map(|(key, slot)| (*key, *slot));
         assert_eq!(listed, expected.collect::<Vec<_>>());

@@ -107,7 +107,7 @@ fn two_buckets_never_share_a_place() {
     assert_eq!(subject.insert(distance, deadline + RING as u64 * width), None);
     assert!(subject.insert(distance, deadline + width - 1).is_some(), "the same bucket");
     assert!(subject.insert(distance, deadline + width).is_some(), "its neighbour");
-    assert_eq!(subject.calendar.floor(), deadline - width / 8);
+    assert_eq!(subject.calendar.floor, deadline - width / 8);
     assert_eq!(subject.remove(there), Some(deadline));
 }
 
@@ -123,7 +123,7 @@ fn the_floor_is_the_turn_of_the_nearest_bucket_in_use() {
     begins.sort_unstable();
     for (deadline, entry) in begins {
         let place = BucketPlace::of(deadline, key(deadline, 0));
-        assert_eq!(subject.calendar.floor(), place.start - (1 << width_bits(place.level)) / 8);
+        assert_eq!(subject.calendar.floor, place.start - (1 << width_bits(place.level)) / 8);
         assert_eq!(subject.remove(entry), Some(deadline));
         // The bucket is still in use, as the idle one, until its chunk is brought near.
         let chunk = subject.calendar.next_chunk(&subject.slots).expect("there is one");
@@ -185,7 +185,7 @@ fn memory_of_far_entries_comes_back_but_for_one_chunk() {
         for entry in entries {
             assert!(subject.remove(entry).is_some());
         }
-        assert_eq!((subject.calendar.len(), subject.slots.backed_chunks()), (0, 1));
+        assert_eq!((subject.calendar.len, subject.slots.backed_chunks()), (0, 1));
     }
 }
 
@@ -200,7 +200,7 @@ fn a_chunk_that_comes_near_keeps_its_slots_and_its_free_places() {
     let chunk = subject.calendar.next_chunk(&subject.slots).expect("it is the nearest");
     let keys = subject.calendar.give_up(&mut subject.slots, chunk);
     subject.calendar.check(&subject.slots);
-    assert!(subject.calendar.is_unused() && subject.calendar.len() == 0);
+    assert!(subject.calendar.is_unused() && subject.calendar.len == 0);
     for (slot, sequence) in kept {
         assert_eq!(keys[*slot as usize], key(1_000, *sequence));
         assert_eq!(subject.slots.get(*slot), Some(sequence));

@@ -19,7 +19,7 @@ const fn at(nanos: u64, sequence: u64) -> u128 {
 /// Offers an entry, and returns `true` if there was a lane for it, with what made way.
 fn offer(lanes: &mut Lanes, key: u128) -> (bool, Option<u128>) {
     let mut displaced = None;
-    let position = lanes.position_for(key, |key, _| displaced = Some(key));
+    let position = lanes.position_for(key, |entry| displaced = Some(entry.0));
     if let Some(position) = position {
         lanes.push(key, key as u32);
         assert_eq!(lanes.key(position), key);
@@ -41,11 +41,11 @@ fn a_burst_leaves_by_deadline_and_then_by_submission() {
     let mut sorted = keys;
     sorted.sort_unstable();
     for key in sorted {
-        assert_eq!(lanes.first(), key);
+        assert_eq!(lanes.first, key);
         assert_eq!(lanes.pop(), Some((key, key as u32)));
         lanes.check();
     }
-    assert_eq!((lanes.pop(), lanes.first()), (None, VACANT));
+    assert_eq!((lanes.pop(), lanes.first), (None, VACANT));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_lane_has_one_deadline() {
     assert_eq!(offer(&mut lanes, at(usual, 3)), (true, None));
     lanes.latest = outlier;
     assert_eq!(offer(&mut lanes, at(outlier, 4)), (false, None));
-    assert_eq!(lanes.len(), 2);
+    assert_eq!(lanes.len, 2);
 }
 
 /// Entries that are removed leave holes, not too many, and the last one leaves nothing.
@@ -78,7 +78,7 @@ fn removals_leave_few_holes() {
     let mut lanes = after(1_000);
     let positions: Vec<_> = (0..1_000_u64)
         .map(|n| {
-            let position = lanes.position_for(at(1_000, n), |_, _| panic!("none is alone"));
+            let position = lanes.position_for(at(1_000, n), |_| panic!("none is alone"));
             lanes.push(at(1_000, n), n as u32);
             position.unwrap()
         })
@@ -86,7 +86,7 @@ fn removals_leave_few_holes() {
     let mut displaced = Vec::new();
     for (n, position) in positions.iter().enumerate().filter(|(n, _)| n % 3 > 0) {
         if lanes.key(*position) == at(1_000, n as u64) {
-            lanes.remove(*position, |key, _| displaced.push(key));
+            lanes.remove(*position, |entry| displaced.push(entry.0));
             lanes.check();
         }
     }
@@ -106,14 +106,14 @@ fn the_first_is_known_after_each_removal() {
     let mut lanes = after(1_000);
     let keys = [at(1_000, 1), at(1_000, 2), at(1_001, 3), at(1_001, 4), at(1_002, 5)];
     let positions = keys.map(|key| {
-        let position = lanes.position_for(key, |_, _| panic!("none is alone"));
+        let position = lanes.position_for(key, |_| panic!("none is alone"));
         lanes.push(key, key as u32);
         position.unwrap()
     });
     // One that is not the first, the first of two, the only one of its lane, another that is not the first, the last.
     for (removed, first) in [(3, 0), (0, 1), (1, 2), (4, 2), (2, 5)] {
-        lanes.remove(positions[removed], |_, _| panic!("there are few holes"));
+        lanes.remove(positions[removed], |_| panic!("there are few holes"));
         lanes.check();
-        assert_eq!(lanes.first(), keys.get(first).copied().unwrap_or(VACANT));
+        assert_eq!(lanes.first, keys.get(first).copied().unwrap_or(VACANT));
     }
 }

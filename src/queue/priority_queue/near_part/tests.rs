@@ -11,7 +11,7 @@ impl NearPart {
         }
         assert!(self.run.holes() <= 2 * (self.run.len() + TOLERANCE), "holes");
         self.lanes.check();
-        assert_eq!(self.first, self.heap.first().min(self.run.first()).min(self.lanes.first()));
+        assert_eq!(self.first, self.heap.first().min(self.run.first()).min(self.lanes.first));
     }
 
     pub(in super::super) fn run(&self) -> &SortedRun {
@@ -46,7 +46,7 @@ fn a_burst_passes_by_a_large_heap() {
         near.insert(&mut table, *key, UnderLock::new(*key));
         near.check(&table);
     }
-    assert!(near.heap.len() < 20 && near.lanes.len() > 300);
+    assert!(near.heap.len() < 20 && near.lanes.len > 300);
     let popped: Vec<_> = std::iter::from_fn(|| near.pop(&mut table)).map(|(key, _)| key).collect();
     keys.sort_unstable();
     assert_eq!(popped, keys);
@@ -72,7 +72,7 @@ fn what_is_reset_leaves_few_holes() {
     let slots: Vec<_> = slots.collect();
     for (slot, key) in slots[1..998].iter().zip(2_000..) {
         let position = table.position(*slot);
-        near.reset_at(&mut table, position, key << 64, *slot);
+        near.reset_at(&mut table, position, (key << 64, *slot));
         near.check(&table);
     }
     assert_eq!(near.len(), 999);
