@@ -7,7 +7,6 @@
 //! | to | use |
 //! |---|---|
 //! | insert | [`insert`](DelayQueue::insert), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
-//! | have a bound | [`bounded`](DelayQueue::bounded), [`insert_within`](DelayQueue::insert_within), [`insert_when_room`](DelayQueue::insert_when_room), [`remaining_capacity`](DelayQueue::remaining_capacity) |
 //! | take what has expired | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
 //! | take it as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
 //! | find and change an element | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
@@ -37,7 +36,6 @@
 //! the lock, and so it is available only for elements that are [`CheapClone`].
 
 mod element;
-mod room;
 mod taking;
 
 use std::{
@@ -47,7 +45,6 @@ use std::{
 
 pub use self::{
     element::{CheapClone, Delayed, Expired, Iter, Key, Queued, Refused, When},
-    room::InsertWhenRoom,
     taking::{ExpirationStream, NextExpired},
 };
 pub use crate::queue::InsertError;
@@ -84,7 +81,7 @@ pub struct DelayQueue<T> {
 }
 
 impl<T> DelayQueue<T> {
-    /// Returns an empty queue on the system's monotonic clock, without a [bound](Self::bounded).
+    /// Returns an empty queue on the system's monotonic clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
@@ -109,14 +106,11 @@ impl<T> DelayQueue<T> {
     /// ```
     #[must_use]
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
-        Self::with_bound(usize::MAX, clock.into())
-    }
-
-    fn with_bound(bound: usize, clock: Clock) -> Self {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
         // Ordering: relaxed, it orders no other access.
         let id = QUEUES.fetch_add(1, Ordering::Relaxed);
-        Self { queue: SingleQueue::new(clock.clone(), bound), clock, id }
+        let clock = clock.into();
+        Self { queue: SingleQueue::new(clock.clone()), clock, id }
     }
 
     /// Returns the clock of the queue. Its [`now`](Clock::now) decides whether an element has expired.
@@ -145,8 +139,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Refused`], with the element, if the queue is [closed](Self::close), or as full as its
-    /// [bound](Self::bounded) allows, or has a billion elements.
+    /// Returns [`Refused`], with the element, if the queue is [closed](Self::close) or has a billion elements.
     #[doc(alias("offer", "add", "push", "insert_with_ttl"))]
     #[inline]
     pub fn insert(&self, when: impl When, element: T) -> Result<Key, Refused<T>> {
@@ -281,8 +274,7 @@ impl<T> DelayQueue<T> {
         self.queue.drain().take_chunks().into_iter().flatten().flatten().for_each(discard);
     }
 
-    /// Closes the queue: from now on every insertion is refused and returns its element, also one that
-    /// [waits for room](Self::insert_within). Elements that are inside can still be taken, removed, reset and drained.
+    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that are inside can still be taken, removed, reset and drained.
     /// [`take`](Self::take) and [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
     /// Idempotent; does not block.
     ///
@@ -301,6 +293,12 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn close(&self) {
         self.queue.close();
+    }
+
+    /// Returns `usize::MAX`: nothing bounds the queue but its [billion of elements](InsertError::Full). Java:
+    /// `remainingCapacity`.
+    pub const fn remaining_capacity(&self) -> usize {
+        usize::MAX
     }
 
     /// Returns `true` if the queue is closed.
@@ -338,7 +336,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Refused`], with all elements, if the queue is closed or has no room for all of them.
+    /// Returns [`Refused`], with all elements, if the queue is closed or would have more than a billion elements.
     /// None of them was inserted then.
     #[doc(alias = "addAll")]
     pub fn insert_all<W: When>(

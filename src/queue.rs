@@ -111,19 +111,9 @@ impl Admission {
 /// without a lock that sees a closed queue knows that every admitted element is in its heap.
 struct AdmissionState(AtomicUsize);
 
-/// The bit of a queue that admits no element beyond a [bound](single).
-const BOUNDED: usize = 128;
-
 impl AdmissionState {
-    fn new(is_bounded: bool) -> Self {
-        Self(AtomicUsize::new(if is_bounded { BOUNDED } else { 0 }))
-    }
-
-    /// Returns `true` if no new element is admitted, whatever the bound.
-    #[inline]
-    fn is_closed(&self) -> bool {
-        // Ordering: as for `is_open`.
-        self.0.load(Ordering::SeqCst) & Admission::CLOSED.0 != 0
+    fn new() -> Self {
+        Self(AtomicUsize::new(0))
     }
 
     #[inline]
@@ -163,7 +153,7 @@ pub(crate) struct RefusedElement<E> {
 pub enum InsertError {
     /// The queue was closed.
     Closed,
-    /// The queue has no room: as many elements are in it as its [bound](crate::DelayQueue::bounded) allows, or a billion.
+    /// A billion elements are in the queue.
     Full,
 }
 

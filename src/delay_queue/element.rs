@@ -206,7 +206,7 @@ impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "the delay queue is closed and admits no more elements",
-            Self::Full => "the delay queue is full; take some of its elements, or wait for room",
+            Self::Full => "the delay queue has a billion elements; take some of them",
         })
     }
 }

@@ -5,19 +5,8 @@
 //! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.
 //! * **Due once is due for ever.** Time does not go back, so the last reading of the clock
 //!   (`last_reading`) proves as well as a new one that an earlier deadline has come.
-//!
-//! # Room
-//!
-//! There may be a bound. The heap's lock guards it, and the wakers of submitters that wait for room. A submitter finds no
-//! room and lists its waker in one step ([`poll_insert`](SingleQueue::poll_insert)). A thread that has taken an element out
-//! takes the lock again, and wakes as many submitters as there is room for, in the order in which they came
-//! ([`notify_of_exit`](SingleQueue::notify_of_exit)). The thread that comes second at the lock sees the other.
-//!
-//! A submitter that was woken may find that another insertion was faster, and gets its old place back. A submitter that
-//! [gives up](SingleQueue::give_up) wakes others for the room that it leaves. A queue with a bound never counts as open
-//! (`AdmissionState::is_open`), so its takes call `notify_of_exit`, and those of other queues test nothing more.
 
-use std::{task::Waker, time::Duration};
+use std::time::Duration;
 
 use super::{
     Admission, AdmissionState, Drained, InsertError, QueueEntry, RefusedElement, SnapshotEntry,
@@ -31,8 +20,7 @@ use crate::{
     entry::Ticket,
     sync::atomic::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
-    unwind::{discard, wake_all},
-    wait::{Place, WaitList},
+    unwind::wake_all,
 };
 
 pub(crate) struct SingleQueue<E> {
@@ -49,21 +37,15 @@ type AllRefused<E> = (InsertError, Vec<(Timestamp, E)>);
 
 pub(super) struct SingleState {
     last_sequence: u64,
-    /// `CAPACITY` if there is no bound.
-    bound: usize,
-    submitters: WaitList,
 }
 
 impl<E> SingleQueue<E> {
-    /// A `bound` of `usize::MAX` is none.
-    pub(crate) fn new(clock: Clock, bound: usize) -> Self {
-        let (bound, is_bounded) = (bound.min(CAPACITY), bound < CAPACITY);
-        let state = SingleState { last_sequence: 0, bound, submitters: WaitList::default() };
+    pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
-            heap: SharedHeap::new(0, state),
+            heap: SharedHeap::new(0, SingleState { last_sequence: 0 }),
             waiters: Waiters::new(Duration::ZERO),
-            admission: AdmissionState::new(is_bounded),
+            admission: AdmissionState::new(),
             last_reading: AtomicU64::new(0),
         }
     }
@@ -183,17 +165,15 @@ impl<E> SingleQueue<E> {
 
     /// Admits nothing from now on. Elements that are inside can still be taken; once there are none, `take` ends.
     pub(crate) fn close(&self) {
-        let mut heap = self.heap.lock();
+        let heap = self.heap.lock();
         self.admission.restrict_to(Admission::CLOSED);
-        let submitters = heap.contents.state.submitters.take_all();
         drop(heap);
-        wake_all(submitters);
         self.notify_all_if_finished();
     }
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.admission.is_closed()
+        !self.admission.is_open()
     }
 
     fn read_clock(&self) -> Timestamp {
@@ -202,56 +182,6 @@ impl<E> SingleQueue<E> {
         self.last_reading.store(now.as_nanos(), Ordering::Relaxed);
         now
     }
-}
-
-/// The bound, and the submitters that wait for room.
-impl<E> SingleQueue<E> {
-    /// Like [`insert`](Self::insert); but if the bound leaves no room, keeps the waker, leaves the element where it is, and
-    /// returns `None`; also if there is no element.
-    pub(crate) fn poll_insert(
-        &self,
-        place: &mut Place,
-        waker: &Waker,
-        deadline: Timestamp,
-        element: &mut Option<E>,
-    ) -> Option<Result<Ticket, RefusedElement<E>>> {
-        let waker = waker.clone();
-        let mut heap = self.heap.lock();
-        let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
-        let is_full = |refused: &RefusedElement<E>| refused.why == InsertError::Full;
-        let answer = match admitted {
-            Some(Err(refused)) if is_full(&refused) && heap.contents.state.bound < CAPACITY => {
-                *element = Some(refused.element);
-                None
-            }
-            answer => answer,
-        };
-        let unused = heap.contents.state.submitters.note(element.is_none(), place, waker);
-        drop(heap);
-        discard(unused);
-        answer.map(|admitted| admitted.map(|admitted| self.announce(deadline, admitted)))
-    }
-
-    /// Ends a wait for room that has no answer.
-    pub(crate) fn give_up(&self, place: &mut Place) {
-        if place.is_taken() {
-            let kept = self.heap.lock().contents.state.submitters.leave(place);
-            if kept.is_none() {
-                self.notify_of_exit();
-            }
-            discard(kept);
-        }
-    }
-
-    /// Returns how many more elements are admitted; `usize::MAX` if there is no bound.
-    pub(crate) fn remaining_capacity(&self) -> usize {
-        let heap = self.heap.lock();
-        if heap.contents.state.bound < CAPACITY { Self::room(&heap) } else { usize::MAX }
-    }
-
-    fn room(heap: &LockedHeap<'_, E, SingleState>) -> usize {
-        heap.contents.state.bound - heap.len()
-    }
 
     /// Returns why so many more elements are not admitted, if they are not.
     #[cold]
@@ -259,22 +189,7 @@ impl<E> SingleQueue<E> {
         if self.is_closed() {
             return Some(InsertError::Closed);
         }
-        (Self::room(heap) < count).then_some(InsertError::Full)
-    }
-
-    /// Called for a queue that is not open when an element may have left: wakes the submitters for which there is room, and
-    /// every waiter if there never will be an element.
-    #[inline(never)]
-    fn notify_of_exit(&self) {
-        let mut heap = self.heap.lock();
-        let room = Self::room(&heap);
-        let submitters = &mut heap.contents.state.submitters;
-        let woken: Vec<_> = (0..room).map_while(|_| submitters.take_first()).collect();
-        drop(heap);
-        wake_all(woken);
-        if self.is_finished() {
-            wake_all(self.waiters.notify_all());
-        }
+        (CAPACITY - heap.len() < count).then_some(InsertError::Full)
     }
 }
 
@@ -306,8 +221,8 @@ impl<E> Source for SingleQueue<E> {
 
     #[inline]
     fn notify_all_if_finished(&self) {
-        if !self.admission.is_open() {
-            self.notify_of_exit();
+        if self.is_finished() {
+            wake_all(self.waiters.notify_all());
         }
     }
 

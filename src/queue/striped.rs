@@ -92,7 +92,7 @@ impl<E> DelayedWorkQueue<E> {
             stripes: numbers.map(|number| CachePadded::new(stripe::new(number))).collect(),
             ready: CachePadded::new(Ready::new()),
             waiters: Waiters::new(lead),
-            admission: AdmissionState::new(false),
+            admission: AdmissionState::new(),
         }
     }
 

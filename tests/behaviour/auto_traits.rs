@@ -232,7 +232,6 @@ fn always_public() -> Vec<Line> {
         delay_queue::Iter<u32>: all;
         delay_queue::Key: all;
         delay_queue::NextExpired<'static, u32>: all;
-        delay_queue::InsertWhenRoom<'static, u32>: all;
         delay_queue::Queued<u32>: all;
         delay_queue::Refused<u32>: all;
         gate::Entry: Send Sync Unpin;
@@ -279,11 +278,8 @@ fn generic_types_require_only_the_bounds_they_need() {
         delay_queue::Iter<Cell<u32>>: Send Unpin UnwindSafe;
         delay_queue::Iter<Loose>: Send Sync Unpin;
         delay_queue::NextExpired<'static, Bare>: Unpin;
-        delay_queue::InsertWhenRoom<'static, Bare>: Unpin;
         delay_queue::NextExpired<'static, Cell<u32>>: all;
-        delay_queue::InsertWhenRoom<'static, Cell<u32>>: Send Unpin UnwindSafe;
         delay_queue::NextExpired<'static, Loose>: Send Sync Unpin;
-        delay_queue::InsertWhenRoom<'static, Loose>: Send Sync Unpin;
         delay_queue::Queued<Bare>: ;
         delay_queue::Queued<Loose>: Send Sync Unpin;
         delay_queue::Refused<Bare>: ;

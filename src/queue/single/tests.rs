@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     hint,
     sync::{atomic::AtomicUsize, mpsc},
-    task::{Poll, Wake},
+    task::{Poll, Wake, Waker},
     thread,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 
 fn single<E>() -> (ManualClock, Arc<SingleQueue<E>>) {
     let clock = ManualClock::from_zero();
-    (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock), usize::MAX)))
+    (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock))))
 }
 
 /// A thread that takes one element.

@@ -38,7 +38,7 @@ impl<E> AnyQueue<E> {
     pub(super) fn new(clock: Clock, stripes: Option<usize>, lead: Duration) -> Self {
         match stripes {
             Some(stripes) => Self::Striped(DelayedWorkQueue::new(clock, stripes, lead)),
-            None => Self::Single(SingleQueue::new(clock, usize::MAX)),
+            None => Self::Single(SingleQueue::new(clock)),
         }
     }
 

@@ -22,7 +22,7 @@ const fn at(nanos: u64) -> Timestamp {
 
 fn single() -> (ManualClock, Arc<SingleQueue<char>>) {
     let clock = ManualClock::from_zero();
-    (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock), usize::MAX)))
+    (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock))))
 }
 
 fn striped(stripes: usize) -> Arc<DelayedWorkQueue<char>> {

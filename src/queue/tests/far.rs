@@ -32,7 +32,7 @@ fn with_bucket() -> (ManualClock, Queue<u64>) {
 
 fn single_with_bucket() -> (ManualClock, Arc<SingleQueue<u64>>) {
     let clock = ManualClock::from_zero();
-    let queue = Arc::new(SingleQueue::new(Clock::from(clock.clone()), usize::MAX));
+    let queue = Arc::new(SingleQueue::new(Clock::from(clock.clone())));
     for nanos in NEAR.into_iter().chain(BUCKET) {
         queue.insert(at(nanos), nanos).expect("it is open");
     }
@@ -129,7 +129,7 @@ fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
 fn a_nearer_bucket_leaves_a_bound_as_it_is() {
     let clock = ManualClock::from_zero();
     let queue = DelayedWorkQueue::new(Clock::from(clock.clone()), 1, Duration::ZERO);
-    let single = SingleQueue::new(Clock::from(clock.clone()), usize::MAX);
+    let single = SingleQueue::new(Clock::from(clock.clone()));
     let offer = |nanos| {
         queue.offer_at(0, at(1), at(nanos), nanos).expect("it is open");
         single.insert(at(nanos), nanos).expect("it is open");

@@ -7,7 +7,6 @@ mod end;
 mod keys;
 mod loops;
 mod model;
-mod room;
 #[cfg(feature = "stream")]
 mod streams;
 pub mod support;

@@ -46,32 +46,6 @@ fn a_task_that_sleeps_is_asked_to_stop() {
     }
 }
 
-/// Three insertions wait at a queue with room for one while a thread takes from it. One may give up when it has been woken: then
-/// another one gets its room.
-#[test]
-fn room_that_one_gives_up_goes_to_another() {
-    check(|| {
-        let queue = Arc::new(DelayQueue::bounded_with_clock(1, ManualClock::new()));
-        queue.insert(Duration::ZERO, 0).expect("there is room");
-        let token = CancellationToken::new();
-        let insert = |n, limit: Limit| {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.insert_within(Duration::ZERO, n, limit).is_ok())
-        };
-        let stay = [1, 2].map(|n| insert(n, Duration::MAX.into()));
-        let may_leave = insert(3, (&token).into());
-        let takes = Arc::clone(&queue);
-        let taker = thread::spawn(move || [(); 3].map(|()| takes.take().is_some()));
-        token.cancel();
-        for inserted in stay {
-            assert!(inserted.join().expect("nobody panics"));
-        }
-        let has_stayed = may_leave.join().expect("nobody panics");
-        assert_eq!(taker.join().expect("nobody panics"), [true; 3]);
-        assert_eq!(queue.len(), usize::from(has_stayed));
-    });
-}
-
 /// The time limit of a join expires when the task ends, or before, or after: the join returns the
 /// result or nothing, and the next join returns the result.
 #[test]
