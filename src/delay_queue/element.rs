@@ -206,7 +206,7 @@ impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "the delay queue is closed and admits no more elements",
-            Self::Full => "the delay queue has a billion elements; take some of them",
+            Self::Full => "the delay queue is full, with a billion elements; take some of them",
         })
     }
 }
