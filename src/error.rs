@@ -348,7 +348,7 @@ pub enum RejectionReason {
     Full,
     /// The [group](crate::Group) of the task was shut down, and accepts no more tasks.
     GroupShutdown,
-    /// The [group](crate::Group) of the task is one of another executor.
+    /// The task's [group](crate::Group) belongs to another executor.
     ForeignGroup,
     /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica:
     /// [jitter](crate::Trigger::jitter) without a seed, in a task without a name.

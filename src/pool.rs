@@ -6,8 +6,8 @@
 //!               └─────────── requeue ─────────────────┘
 //! ```
 //!
-//! The queue knows no task, and a task knows no queue: only the pool knows both. It consists of parts. A part owns its
-//! state, answers for it, knows no pool, and receives what it needs of others as an argument.
+//! Neither the queue nor a task knows the other: only the pool knows both. It consists of parts. A part owns its
+//! state, answers for it, does not know the pool, and receives what it needs from others as arguments.
 //!
 //! | part | what it owns | under which lock |
 //! |---|---|---|
@@ -16,9 +16,9 @@
 //! | [`Rejections`] | the handler for tasks that are not admitted, and its counts | one around the handler |
 //! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and that of the waits |
 //! | [`Spawner`] | what threads are started with | one around the factory |
-//! | [`Lifecycle`] | how far the pool has come, what holds up termination, and which threads act for the pool | its own |
+//! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
-//! | [`Groups`](crate::feature) | the groups that are alive | that of their list |
+//! | [`Groups`](crate::feature) | the live groups | that of their list |
 //! | [`Timeouts`](crate::feature) | the thread for time limits, and its queue | those of that queue |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
@@ -34,8 +34,8 @@
 //! | [`shutdown`] | stop, tidy, and wait for the end |
 //! | this file | cancel a task, and take out or move its entry |
 //!
-//! Where a thread holds two of these locks at once, the roster's and the lifecycle's come before those of the queue, as
-//! a task's does (`docs/locks.md`).
+//! Lock order: the roster's lock and the lifecycle's come before those of the queue, as a task's does
+//! (`docs/locks.md`).
 //!
 //! # Cancelling
 //!
@@ -50,14 +50,15 @@
 //!
 //! # Moving an entry
 //!
-//! The entry of a live task moves on request ([`PoolRef::control`]; [`feature::control`](crate::feature) says what that means
-//! for the task), when a group lets its task go, and when a timer is reset. The thread takes the two locks of queuing a task
-//! again, in the same order. After the drop of the owner or `shutdown_now` a request has no effect. In a closed queue an
-//! entry only moves to an earlier moment, because a shutdown decides by the deadlines that it finds there.
+//! The entry of a live task moves on request ([`PoolRef::control`]; [`feature::control`](crate::feature) says what that
+//! means for the task), when a group lets its task start, and when a timer is reset. The thread takes the same two
+//! locks as for queuing a task again, in the same order. After the owner is dropped, or after `shutdown_now`, a request
+//! has no effect. In a closed queue an entry can only move earlier, because a shutdown decides by the deadlines that it
+//! finds there.
 //!
-//! The entry may have been parked, because its task was paused, waited for its group, or is on demand. No worker stays for
-//! it. So a thread that has moved an entry does what a submission does: it wakes a waiter, and then looks whether a worker
-//! is left that would come ([`Pool::compensate`]). By the rule in [`workers`], the task has just been queued.
+//! The entry may have been parked, because its task was paused, waited for its group, or is on demand. No worker stays
+//! for a parked entry. So a thread that has moved an entry does what a submission does: it wakes a waiter, and then
+//! checks whether any worker will take it ([`Pool::compensate`]). For the rule in [`workers`], the task is newly queued.
 //!
 //! What a task costs: `docs/decisions/cost.md`. Which thread is woken, and when none is: [`queue`](crate::queue).
 

@@ -1,21 +1,21 @@
-//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other file knows
-//! the feature `tracing`.
+//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other file
+//! mentions the `tracing` feature.
 //!
 //! `docs/events.md` lists them all, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one call of a macro, with its message as a literal.
 //!
-//! Each event about a task has the task's id (`task`, as text) and its name as fields of its own, since at level
-//! `warn` the span of the run is off. Without a subscriber, an event on the path of a task costs one load and a
+//! Each event about a task has the task's id (`task`, as text) and its name as fields of its own, since the run's
+//! span is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a
 //! branch. A subscriber is user code: it is called with no lock held, and one that panics on a worker does not end
 //! the worker.
 //!
 //! # The span of the submitter
 //!
-//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task holds it until it has
-//! ended. The run of a one-shot task is a child of it. The runs of a periodic task would be children of a span
+//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task keeps it until the task
+//! ends. The run of a one-shot task is a child of it. The runs of a periodic task would be children of a span
 //! whose work is long over, in one trace that never ends; so each is in a trace of its own, and follows from the
-//! submitter's span. To clone or drop a span calls the subscriber, so it is in an `Arc`, which may be cloned under
-//! a lock.
+//! submitter's span. Cloning or dropping a span calls the subscriber, so the span is in an `Arc`, which may be cloned
+//! under a lock.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused, reason = "the events are nothing without it"))]
 

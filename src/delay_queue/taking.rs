@@ -4,13 +4,13 @@
 //! (`queue/waiting.rs`), but has only a waker, which a [`WaiterAlarm`] wakes in time. Of all tasks that await one queue at
 //! most two are armed, the leader and its deputy, so there are few alarms.
 //!
-//! * On the system's clock all alarms of the process are on one list, and one thread wakes their wakers. It starts with the
-//!   first alarm, sleeps while there is none, and never ends.
-//! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
+//! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. It starts with
+//!   the first alarm, sleeps while there is none, and never ends.
+//! * A manual clock keeps its alarms itself, and calls the wakers when it is moved.
 //!
-//! If the thread cannot start, the waker is woken at once: the task polls, finds nothing, sets the next alarm and so tries
-//! again. That costs a core, but no wake-up is late or lost. A waker that blocks delays all alarms of the process, as it
-//! would block the thread of any runtime.
+//! If the thread cannot start, the waker is called at once: the task polls, finds nothing, sets the next alarm and so
+//! tries again. That costs a core, but no wake-up is late or lost. A waker that blocks delays all alarms of the
+//! process, as it would block the thread of any runtime.
 
 use std::{
     fmt,

@@ -372,7 +372,7 @@ mod serialized {
         }
     }
 
-    /// Also the state that the task has now.
+    /// Includes the task's current state.
     impl Serialize for PendingTask {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut shown = serializer.serialize_struct("PendingTask", 6)?;

@@ -298,7 +298,7 @@ pub enum DropPolicy {
 }
 
 impl DropPolicy {
-    /// Stops the pool as the drop of its owner does. Returns the policy that held, which a panic changes.
+    /// Stops the pool as the drop of its owner does. Returns the policy that applied, which a panic changes.
     pub(crate) fn carry_out(self, pool: &Arc<Pool>) -> Self {
         let policy = if thread::panicking() { Self::ShutdownNow } else { self };
         match policy {

@@ -154,7 +154,7 @@ pub enum Repeated {
 
 const MOST_COUNTED: usize = 1_000;
 
-/// A clock that is set back by more than that was wrong before: what has run by it counts no more. This is cronie's limit.
+/// A clock set back by more than this was wrong before: what ran by it no longer counts. This is cronie's limit.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
@@ -305,7 +305,7 @@ struct Stretch {
     begin: i64,
     end: i64,
     offset: i64,
-    /// Before and after; the same, if nothing changes.
+    /// Before and after; equal if nothing changes.
     offset_before: i64,
     offset_after: i64,
 }

@@ -1,6 +1,6 @@
-//! A handle on a task: everything that can be done to it, but for taking its result. It is compiled once, and not for
-//! each type of a result. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` says what
-//! changes of a live task mean, and what they race with.
+//! A handle on a task: everything that can be done to it, except taking its result. It is compiled once, not once for
+//! each result type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` says what
+//! changes to a live task mean, and what they race with.
 
 use std::{
     fmt,

@@ -231,7 +231,7 @@ impl Drop for Driver {
     }
 }
 
-/// The calling thread is a worker of the clock, and waits for something itself, until this is dropped.
+/// Until this is dropped, the calling thread is a worker of the clock, and itself waits for something.
 struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,

@@ -130,7 +130,7 @@ struct Roster {
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
-    /// Set when a started worker, or the only one, is lost, until one starts: a task that is due may have none.
+    /// Set from the loss of a started worker, or of the only one, until one starts: a due task may have none.
     is_short: bool,
     /// The number of the last worker that was added.
     last_number: usize,

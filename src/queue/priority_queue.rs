@@ -279,7 +279,7 @@ impl<E> PriorityQueue<E> {
     }
 }
 
-/// The search for the first entry of all, and the steps that keep it in the near part.
+/// Finding the first entry of the whole queue, and keeping it in the near part.
 impl<E> PriorityQueue<E> {
     /// Returns the deadline and the sequence of the first entry, unless it is in a bucket that
     /// [comes near](Self::bring_near) chunk by chunk.
@@ -327,7 +327,7 @@ impl<E> PriorityQueue<E> {
         two_smallest(self.near_two(), [self.floor(), Timestamp::NEVER])
     }
 
-    /// Lists the entries that are due at `now`, in no particular order, and brings what is due near. It costs what it lists.
+    /// Lists the entries due at `now`, in no particular order, and brings them near. Linear in their number.
     pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
         while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();

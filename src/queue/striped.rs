@@ -286,7 +286,7 @@ impl<E> DelayedWorkQueue<E> {
         self.remove(ticket)
     }
 
-    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or ready, or in a heap by now.
+    /// Like [`remove`](Self::remove), for an element that was in no heap: by now it is parked, ready, or in a heap.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);

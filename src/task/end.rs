@@ -257,7 +257,7 @@ impl Leftovers {
         self.values.extend(value.map(|value| Box::new(value) as _));
     }
 
-    /// Takes out what a task leaves, in the step that ends it; `None` if it is plain.
+    /// Takes what a task leaves behind, in the step that ends it; `None` for a plain task.
     #[inline]
     pub(super) fn of(parts: &mut Parts<'_>) -> Option<Self> {
         if parts.is_plain() { None } else { Self::of_extended(parts) }

@@ -82,7 +82,7 @@ pub(crate) trait Body: Send + Sized + 'static {
     /// True if the body acts also where it does not run, so that it is never just forgotten.
     const ACTS_UNRUN: bool = false;
 
-    /// Drops a body whose task has been ended while it waited. User code: no lock is held.
+    /// Drops a body whose task was ended while it waited. User code: no lock is held.
     fn will_not_run(self) {}
 
     /// Calls the lent closure, with the user's code around it.

@@ -59,7 +59,7 @@ impl WorkerContext {
         }
     }
 
-    /// Passes the names of a task that has run to `look`.
+    /// Passes to `look` the names of a task that has run.
     pub(crate) fn with_names(&self, id: TaskId, look: impl FnOnce(&Names)) {
         let names = self.names.borrow();
         look(if self.named.get() == id.0 { &names } else { &Names::NONE });

@@ -57,7 +57,7 @@ impl Clock {
     }
 }
 
-/// Returns when the wall clock shows `moment`, if it showed this at that timestamp.
+/// Returns when the wall clock shows `moment`, given that it showed `wall` at `now`.
 pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime) -> Timestamp {
     match moment.duration_since(wall) {
         Ok(ahead) => now.after(ahead),

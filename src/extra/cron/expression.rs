@@ -197,7 +197,7 @@ impl Unit {
         self.max == 7
     }
 
-    /// The highest value that is not another word for the lowest.
+    /// The highest value that is not an alias of the lowest.
     fn last(&self) -> u8 {
         if self.is_weekday() { 6 } else { self.max }
     }

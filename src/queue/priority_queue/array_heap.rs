@@ -111,7 +111,7 @@ impl ArrayHeap {
         }
     }
 
-    /// Passes the entries that are no later than `latest` to `note`, in no particular order. It costs what it passes.
+    /// Passes the entries no later than `latest` to `note`, in no particular order. Linear in their number.
     pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         self.visit(ROOT, latest, note);
     }

@@ -50,7 +50,7 @@ const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
 /// The width of a bucket of level `k` is 2^(k - FINENESS).
 const FINENESS: u32 = 4;
-/// The start of a bucket that is not in use, and the floor if none is.
+/// The start of an unused bucket, and the floor if no bucket is in use.
 const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
@@ -195,7 +195,7 @@ impl Calendar {
         keys
     }
 
-    /// Adds a chunk to a bucket. Returns `false` if its place has another bucket, or if there are too many chunks.
+    /// Adds a chunk to a bucket. Returns `false` if another bucket is in its place, or if there are too many chunks.
     #[cold]
     #[inline(never)]
     fn open<E>(&mut self, slots: &mut Slots<E>, place: BucketPlace) -> bool {

@@ -16,7 +16,7 @@ use std::mem;
 
 use super::{SMALL, UnderLock, array_heap::Positions};
 
-/// The number of places of a chunk.
+/// The number of places in a chunk.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { 512 };
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
