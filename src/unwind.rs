@@ -99,7 +99,7 @@ fn discard_noting<T>(value: T, lost: impl FnOnce(Panic)) {
     contain_noted(&mut || drop(value.take())).unwrap_or_else(lost);
 }
 
-/// A value whose drop is user code. When this is dropped, a panic of its drop goes no further.
+/// A value whose drop is user code. When this is dropped, a panic in its drop goes no further.
 #[derive(Clone)]
 pub(crate) struct Contained<T>(Option<T>);
 

@@ -81,11 +81,19 @@ impl Word {
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
         // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of `close_at`.
-        let raised = self.0.fetch_update(Ordering::Release, Ordering::Acquire, |seen| {
+        let mut seen = self.0.load(Ordering::Acquire);
+        while seen != CLOSED {
             let moment = moment();
-            (seen != CLOSED && (joins || moment > seen)).then_some(moment.max(seen))
-        });
-        raised != Err(CLOSED)
+            if moment <= seen && !joins {
+                return true;
+            }
+            let raised = moment.max(seen);
+            match self.0.compare_exchange_weak(seen, raised, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+        false
     }
 
     /// Closes the word if its moment has come, and returns what it was; `None` if it is closed.
