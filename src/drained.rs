@@ -5,7 +5,7 @@
 //! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
 //! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
-use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, thread, time::Instant};
+use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
@@ -22,8 +22,7 @@ use crate::{
 /// particular order.
 ///
 /// **Dropping it ends the futures of those that are left as cancelled** ([`CancelReason::ShutdownNow`]) and
-/// drops their closures. A million tasks take tens of milliseconds; of 65,536 or more a second thread ends
-/// half, and has ended when the drop returns. [`DrainedTask`] has an example.
+/// drops their closures. A million tasks take tens of milliseconds. [`DrainedTask`] has an example.
 #[must_use = "dropping pending tasks cancels them"]
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
@@ -68,9 +67,6 @@ impl FusedIterator for DrainedTasks {}
 /// How many tasks are fetched from memory at once.
 const BATCH: usize = 32;
 
-/// From so many tasks on, a second thread pays: it ends half of them.
-const SHARED: usize = 1 << 16;
-
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
@@ -78,29 +74,16 @@ impl Drop for DrainedTasks {
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
-        let is_shared = self.len() >= SHARED;
-        let mut chunks = self.drained.take_chunks();
-        if is_shared {
-            let half = chunks.len() / 2;
-            let (front, back) = chunks.split_at_mut(half);
-            thread::scope(|scope| {
-                // If the system has no thread, its half is left.
-                _ = thread::Builder::new().spawn_scoped(scope, || cancel(front, drops));
-                cancel(back, drops);
-            });
-        }
-        cancel(&mut chunks, drops);
-    }
-}
-
-fn cancel(chunks: &mut [Vec<Option<Arc<Task>>>], drops: Drops<'_>) {
-    for batch in chunks.iter_mut().flat_map(|chunk| chunk.chunks_mut(BATCH)) {
-        // The tasks lie all over the memory. To look at several before the first of them is locked
-        // lets the processor fetch them at the same time.
-        hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
-        for task in batch.iter_mut().filter_map(Option::take) {
-            task.cancel(CancelReason::ShutdownNow, drops);
-            discard(task);
+        for mut chunk in self.drained.take_chunks() {
+            for batch in chunk.chunks_mut(BATCH) {
+                // The tasks lie all over the memory. Looking at several before the first of them is locked lets the
+                // processor fetch them at the same time.
+                hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
+                for task in batch.iter_mut().filter_map(Option::take) {
+                    task.cancel(CancelReason::ShutdownNow, drops);
+                    discard(task);
+                }
+            }
         }
     }
 }

@@ -169,7 +169,8 @@ impl<T> ScheduledFuture<T> {
     ///
     /// The drop of such a future also drops what the closure owns. If that is the guard of another task, whose closure
     /// owns a third, the drops are inside one another: five hundred guards in a row fit on a stack of 2 MiB, and a
-    /// thousand may overflow it.
+    /// thousand may overflow it. So may a thousand results, each of which owns the future of the task before. A future
+    /// that [signals](Self::cancel_and_signal_on_drop) already goes on doing so.
     ///
     /// ```
     /// use std::time::Duration;

@@ -243,7 +243,8 @@ pub trait Trigger: Send + 'static {
     ///
     /// A run is due at the roundest moment of its span, the one that the greatest power of two of nanoseconds divides.
     /// So the tasks of one clock meet, whatever their periods and tolerances, and run in the order of their submission.
-    /// A run is never early, and the runs do not drift: the trigger inside is shown the moments that it chose.
+    /// A run is never early, and the runs do not drift: the trigger inside is shown the moments that it chose. `most`
+    /// should be shorter than the time between two runs: otherwise several of them are due at one moment.
     ///
     /// [`delay`](crate::TaskHandle::delay) and [`next_run`](crate::PendingTask::next_run) show when the run is due.
     /// Lateness, histograms, [missed runs](crate::MissedRuns) and [`until`](Self::until) go by that. A moment that a

@@ -230,8 +230,9 @@ impl Control {
             Change::Schedule(schedule, first) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 self.asked = None;
-                let unused = self.schedule.replace(schedule);
-                deferred.push(|| discard(unused));
+                if let Some(unused) = self.schedule.replace(schedule) {
+                    deferred.push(|| discard(unused));
+                }
             }
         }
         true

@@ -161,7 +161,8 @@ impl Task {
     /// Has each limit of the task armed from now on, beginning with the present one.
     pub(crate) fn arm_limits(&self, arm: Arm) {
         let present = self.with(|parts| {
-            let limit = parts.limit()?;
+            // A task that has ended already has given up what it leaves.
+            let limit = if parts.stage.is_done() { None } else { parts.limit() }?;
             limit.arm = Some(Arc::clone(&arm));
             limit.moment
         });

@@ -1,5 +1,4 @@
-//! The steps of a take that only some pools have ([`Pool::follows_takes`](Pool)): the worker releases the permit of the bound
-//! on pending tasks, and calls the observers of runs.
+//! The calls of the observers of runs, which only some pools have ([`Pool::follows_takes`](Pool)).
 //!
 //! Two readings of the clock say how long a run took, and a third would cost more than the rest of the record. A worker reads
 //! the clock when it looks for a task, right after each run. So this keeps the facts of a run until then, and that reading is
@@ -32,7 +31,6 @@ impl Takes {
         (id, due): (u64, Timestamp),
         now: Timestamp,
     ) {
-        pool.capacity.release();
         self.look(&pool.callbacks.hooks, worker, now);
         let (hooks, overdue) = (&pool.callbacks.hooks, now.since(due));
         if hooks.has(Points::TAKEN) {

@@ -115,9 +115,13 @@ impl Runner {
         entry: QueueEntry<Arc<Task>>,
         now: Timestamp,
     ) {
-        // Before the task, which may take long.
-        self.stop_being_relied_on();
         let (pool, QueueEntry { deadline, sequence, element }) = (&*self.pool, entry);
+        if pool.follows_takes {
+            // First: a thread factory, which the next step may call, may submit.
+            pool.capacity.release();
+        }
+        // Before the task and the observers, which may take long.
+        self.stop_being_relied_on();
         if pool.follows_takes {
             self.takes.take(pool, worker, (sequence, deadline), now);
         }

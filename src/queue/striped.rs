@@ -441,6 +441,18 @@ impl<E: Clone> DelayedWorkQueue<E> {
         ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
     }
 
+    /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it needs to see that.
+    #[inline(never)]
+    pub(crate) fn has_at_least(&self, count: usize) -> bool {
+        let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
+        let mut seen = 0;
+        // An element that has left its stripe meanwhile is on the list, hence the second look.
+        stripes.map(|stripe| stripe.lock().len()).any(|len| {
+            seen += len;
+            seen >= count
+        }) || self.scheduled() >= count
+    }
+
     /// Returns how many threads wait for an element, asleep or awake.
     pub(crate) fn waiting(&self) -> usize {
         self.waiters.count()

@@ -25,7 +25,7 @@ type Metric<S> = (&'static str, fn(&S) -> u64, &'static str);
 
 #[rustfmt::skip]
 const METRICS: [Metric<Statistics>; 17] = [
-    ("punctual_workers_core", |now| now.core_pool_size as u64, "Workers that there are to be."),
+    ("punctual_workers_core", |now| now.core_pool_size as u64, "The core size: how many workers the pool keeps."),
     ("punctual_workers", |now| now.pool_size as u64, "Workers."),
     ("punctual_workers_largest", |now| now.largest_pool_size as u64, "The most workers that there have been at once."),
     ("punctual_tasks_active", |now| now.active as u64, "Tasks that run."),
@@ -131,15 +131,11 @@ fn publish_runs(prefix: &str, of: &str, runs: &RunHistograms, labels: &[Label]) 
         let set = |part: &str, unit, meaning: String, labels, value| {
             set_counter(format!("{prefix}_{what}_{part}"), unit, meaning, labels, value);
         };
+        let name = format!("{prefix}_{what}_seconds_bucket");
+        describe_counter!(name.clone(), Unit::Count, format!("Runs{of} that {is_within}."));
         let bucket = |bound: String, value| {
             let labels = [labels, &[Label::new("le", bound)]].concat();
-            set(
-                "seconds_bucket",
-                Unit::Count,
-                format!("Runs{of} that {is_within}."),
-                labels,
-                value,
-            );
+            counter!(name.clone(), labels).absolute(value);
         };
         for bound in BOUNDS {
             bucket(bound.to_string(), seen.count_within(Duration::from_secs_f64(bound)));

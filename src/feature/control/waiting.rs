@@ -117,7 +117,9 @@ pub(super) fn change_waiting(
         }
         (Moved::Absent, _) => Err(change),
         _ => {
-            deferred.push(|| discard(change));
+            if let Change::Schedule(..) = change {
+                deferred.push(|| discard(change));
+            }
             Ok(false)
         }
     }

@@ -144,7 +144,7 @@ impl Workers {
 
     #[inline]
     pub(in crate::pool) fn pending_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
-        if self.staying.ends_for_tasks(|count| queue.scheduled() >= count) {
+        if self.staying.ends_for_tasks(|count| queue.has_at_least(count)) {
             queue.reconsider();
         }
     }

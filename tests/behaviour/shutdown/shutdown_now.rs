@@ -440,7 +440,7 @@ fn a_pending_task_that_is_dropped_is_cancelled() {
     assert_given_up(waiter.get());
 }
 
-/// Two threads end them: all captures are dropped once, also if some of the drops panic.
+/// All captures are dropped once, also if some of the drops panic.
 #[test]
 fn a_hundred_thousand_pending_tasks_have_ended_when_the_drop_returns() {
     const TASKS: usize = 100_000;
