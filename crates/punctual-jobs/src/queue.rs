@@ -156,9 +156,9 @@ impl JobQueue {
         self.definitions.max_attempts(name, of_kind)
     }
 
-    /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most `patience` for
-    /// those that run; then it raises the tokens of the others, and waits for at most `grace` for these to
-    /// end. A handler that then returns an error has its job released, and this attempt is not counted.
+    /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most the patience of `grace`
+    /// for those that run; then it raises the tokens of the others, and waits for at most its second span
+    /// ([`then`](Grace::then)) for these to end. A handler that then returns an error has its job released, and this attempt is not counted.
     /// A handler that still runs after that time goes on by itself, and on PostgreSQL its job is released
     /// as well, so it runs a second time.
     ///

@@ -49,6 +49,8 @@ pub(super) struct Sources {
     levels: Vec<i32>,
     /// How long it is until there is a token for a job that waits for one, or another look is to follow for another reason.
     again: Option<Duration>,
+    /// When the last claim was asked for.
+    asked: Instant,
 }
 
 /// Which jobs of its kinds a source has.
@@ -87,13 +89,7 @@ impl Sources {
     pub(super) fn of(engine: &Arc<PostgresEngine>) -> Self {
         let mut all = Vec::new();
         let mut add = |names: &[&'static str], limits, which: &[Which]| {
-            all.extend(which.iter().map(|which| Source {
-                which: *which,
-                names: names.to_vec(),
-                limits,
-                last_key: String::new(),
-                frontier: Frontier::new(),
-            }));
+            all.extend(which.iter().map(|which| Source::new(*which, names.to_vec(), limits)));
         };
         let limits_of = |name: &&str| engine.definitions.handled(name).map(|kind| kind.limits);
         let is_limited = |name: &&str| limits_of(name).is_some_and(Limits::is_some);
@@ -113,6 +109,7 @@ impl Sources {
             has_keyed: false,
             levels: LEVELS.to_vec(),
             again: None,
+            asked: Instant::now(),
         }
     }
 
@@ -131,13 +128,15 @@ impl Sources {
         self.again
     }
 
+    /// Returns when the last claim was asked for, after what had become due was marked, which may take long.
+    pub(super) fn asked(&self) -> Instant {
+        self.asked
+    }
+
     /// Claims so many jobs, from one source after the other.
     pub(super) async fn claim(&mut self, most: usize) -> Result<Vec<Row>, AskError> {
-        self.all.rotate_left(1);
-        for source in &mut self.all {
-            source.names.rotate_left(1);
-            source.frontier.begin();
-        }
+        begin_with_another(&mut self.all);
+        self.all.iter_mut().for_each(|source| source.frontier.begin());
         let engine = Arc::clone(&self.engine);
         let mut claim = Claim { engine, most, rows: Vec::new(), again: None };
         let answer = self.claim_from_all(&mut claim).await;
@@ -153,13 +152,18 @@ impl Sources {
         self.has_keyed &= answer.is_err() || is_full || keyed_follows;
         match answer {
             Err(error) if claim.rows.is_empty() => Err(error),
-            // The jobs that were claimed before have to run.
-            _ => Ok(claim.rows),
+            Err(error) => {
+                // The jobs that were claimed before have to run.
+                self.engine.report_failure(&error);
+                Ok(claim.rows)
+            }
+            Ok(()) => Ok(claim.rows),
         }
     }
 
     async fn claim_from_all(&mut self, claim: &mut Claim) -> Result<(), AskError> {
         self.mark_due().await?;
+        self.asked = Instant::now();
         for (place, priorities) in self.steps() {
             if claim.is_full() {
                 break;
@@ -218,7 +222,20 @@ impl Sources {
     }
 }
 
+/// Puts another source first, with another of its names first. The others keep their names' order: if all were to rotate in
+/// step, a name might never be first while its source is.
+fn begin_with_another(all: &mut [Source]) {
+    all.rotate_left(1);
+    if let Some(first) = all.first_mut() {
+        first.names.rotate_left(1);
+    }
+}
+
 impl Source {
+    fn new(which: Which, names: Vec<&'static str>, limits: Limits) -> Self {
+        Self { which, names, limits, last_key: String::new(), frontier: Frontier::new() }
+    }
+
     async fn claim(&mut self, priorities: &[i32], claim: &mut Claim) -> Result<(), AskError> {
         match self.which {
             Which::Plain => self.claim_behind(claiming::CLAIM, priorities, claim).await,
@@ -376,4 +393,25 @@ fn first_slot(worker: &str) -> i32 {
     let sum =
         worker.bytes().fold(0_i32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     sum.rem_euclid(1 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Source, Which, begin_with_another};
+
+    #[test]
+    fn each_name_is_first_while_its_source_is() {
+        let names = ["a", "b", "c"];
+        let source = |which| Source::new(which, names.to_vec(), Limits::default());
+        let mut all = [Which::Plain, Which::Keyed, Which::Ordered].map(source);
+        let mut plain = Vec::new();
+        for _ in 0..9 {
+            begin_with_another(&mut all);
+            if all[0].which == Which::Plain {
+                plain.push(all[0].names[0]);
+            }
+        }
+        plain.sort_unstable();
+        assert_eq!(plain, names);
+    }
 }

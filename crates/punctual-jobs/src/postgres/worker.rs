@@ -237,14 +237,13 @@ impl Worker {
         if free == 0 || is_restrained || !std::mem::take(&mut self.looks) {
             return Vec::new();
         }
-        let asked = Instant::now();
         let claimed = self.sources.claim(free).await.unwrap_or_else(|error| {
             self.engine.report_failure(&error);
             Vec::new()
         });
         self.token = self.sources.again().map(|again| Instant::now() + again);
         // If the answer took longer than the lease, the server may have given its claims to another machine. The next heartbeat frees them.
-        if asked.elapsed() > self.engine.settings.lease / 2 {
+        if self.sources.asked().elapsed() > self.engine.settings.lease / 2 {
             return Vec::new();
         }
         self.is_full = claimed.len() == free;

@@ -71,7 +71,7 @@ fn numbers(server: &Server, text: &str) -> BTreeMap<String, Vec<i64>> {
 const NUMBER: &str = "create function public.number(moment timestamptz, period bigint) returns bigint language sql as \
     $$ select floor(extract(epoch from moment) * 1000000 / period)::bigint $$";
 
-/// Each tick has one fate, and one job at most; each claim is in the history once, and a job has succeeded once.
+/// Each tick has one fate, and one job at most; no tick has succeeded twice, and each run in the history is that of a job.
 #[test]
 fn each_tick_is_counted_once_when_machines_die_and_answers_are_lost() {
     let server = Server::start();
