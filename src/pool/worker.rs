@@ -120,7 +120,7 @@ impl Runner {
             // First: a thread factory, which the next step may call, may submit.
             pool.capacity.release();
         }
-        // Before the task and the observers, which may take long.
+        // Before the calls of user code, which may take long.
         self.stop_being_relied_on();
         if pool.follows_takes {
             self.takes.take(pool, worker, (sequence, deadline), now);

@@ -117,11 +117,16 @@ pub(super) fn change_waiting(
         }
         (Moved::Absent, _) => Err(change),
         _ => {
-            if let Change::Schedule(..) = change {
-                deferred.push(|| discard(change));
-            }
+            defer_drop(change, deferred);
             Ok(false)
         }
+    }
+}
+
+/// A schedule may have values of the user's; nothing else needs a drop.
+fn defer_drop(change: Change, deferred: &mut Deferred) {
+    if let Change::Schedule(..) = change {
+        deferred.push(|| discard(change));
     }
 }
 
