@@ -12,7 +12,7 @@ use punctual::{
     trigger::{Due, at, every, fixed_delay, from_fn, on_demand},
 };
 
-use crate::support::{Log, Wrapped, manual, manual_with, ms};
+use crate::support::{Log, Wrapped, manual, ms};
 
 /// Submits a task with this trigger, and logs when its runs start.
 fn logged(
