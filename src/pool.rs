@@ -6,7 +6,7 @@
 //!               └─────────── requeue ─────────────────┘
 //! ```
 //!
-//! The queue knows no task, and a task knows no queue: only the pool knows both. It consists of parts. A part owns its
+//! The queue knows no task, and a task knows no queue: the pool joins them. It consists of parts. A part owns its
 //! state, answers for it, knows no pool, and receives what it needs of others as an argument.
 //!
 //! | part | what it owns | under which lock |
