@@ -6,7 +6,7 @@
 //!               └─────────── requeue ─────────────────┘
 //! ```
 //!
-//! Neither the queue nor a task knows the other: only the pool knows both. It consists of parts. A part owns its
+//! Neither the queue nor a task knows the other: the pool joins them. It consists of parts. A part owns its
 //! state, answers for it, does not know the pool, and receives what it needs from others as arguments.
 //!
 //! | part | what it owns | under which lock |

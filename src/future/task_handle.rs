@@ -38,7 +38,7 @@ pub struct TaskHandle {
     at_drop: AtomicU8,
 }
 
-/// The handle was made beside the future.
+/// The handle is a clone, made by `task_handle()`.
 const BESIDE: u8 = 1;
 /// The drop takes the waker of an `await` off the task.
 const AWAITED: u8 = 2;

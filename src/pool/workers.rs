@@ -21,8 +21,8 @@
 //!
 //! A pool may have as many workers as its core size says, but at least one: that many are *wanted*. A started worker that
 //! waits for a task to take is *idle*, as the queue knows. A worker is *about to search* if it has not looked for a task
-//! yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in time. So the
-//! rule holds if the following does whenever no thread is in the middle of one of the steps below:
+//! yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in time. The
+//! rule follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
 //! > If a task is pending, a worker is idle, is about to search or is being started, or as many are started as are wanted.
 //!
@@ -38,8 +38,8 @@
 //! * *A worker that queues a periodic task again* looks for a task next. It announces this before, so that no other thread
 //!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A worker that is dropped in a closed queue, or beside workers that all wait for tasks*, perhaps late by a thread
-//!   factory that kept it, looks for another.
+//! * *A worker that is dropped in a closed queue, or beside workers that all wait for tasks*, looks for another (a
+//!   thread factory may have kept it and drop it late).
 //! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
@@ -65,10 +65,10 @@
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being started
 //! ([`Workers::try_spawn_permit`]). Of two workers that take an entry at once, the one that leaves the queue later sees that
-//! the other has left; and of two threads that look, the second sees the permit of the first. No thread waits for the
-//! permit with an entry in its hands, because the thread that has it may start no worker. So a thread that has had a permit
-//! looks when it has given it back. A worker says under the lock of this module that it has searched; by then the queue
-//! knows that it waits, or it takes an entry. How a worker that stays comes to retire: [`retiring`].
+//! the other has left; and of two threads that look, the second sees the permit of the first. No thread that has taken
+//! an entry waits for the permit, because the permit holder may start no worker. So the holder looks when it has given
+//! the permit back. A worker says under the lock of this module that it has searched; by then the queue knows that it
+//! waits, or it takes an entry. How a worker that stays comes to retire: [`retiring`].
 //!
 //! # Settings
 //!

@@ -33,7 +33,7 @@
 //!
 //! 1. Each entry is in one part, and its slot tells in which: it has the key of a far entry, and the position of a near one.
 //! 2. If the first near entry is due before the floor, it is the first of all. Otherwise the nearest bucket has
-//!    several chunks, or more than one chunk of entries was moved just now.
+//!    several chunks, or `settle_until` stopped at its work limit.
 
 mod array_heap;
 mod calendar;

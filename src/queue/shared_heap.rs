@@ -99,7 +99,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         element: UnderLock<E>,
     ) -> (Ticket, bool) {
         let ticket = self.contents.heap.insert(deadline, sequence, element);
-        // Also where the head is a bound: an entry never begins a bucket whose turn comes before the first near entry.
+        // An entry never begins a bucket whose turn comes before the first near entry, so `deadline` is right even if
+        // the head is only a bound.
         (ticket, self.head.publish_nearer(deadline))
     }
 

@@ -111,8 +111,8 @@ impl<E> DelayedWorkQueue<E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         let mut stripe = self.stripes[stripe].lock();
-        // Under the lock. A stamp from before it may come behind a later one of its stripe. Then it is raised, and would be
-        // behind stamps that other stripes draw afterwards.
+        // Stamped before the lock, it could be smaller than the stripe's last stamp, be raised above it, and so sort
+        // behind later stamps of other stripes.
         let stamp = self.clock.submission_stamp(now);
         let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
         drop(stripe);
@@ -151,7 +151,8 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes the first element if it was due at `now` and has a sequence below `end`.
+    /// Takes the first element if it was due at `now` and has a sequence below `end`. The driver draws `end` before it
+    /// takes, so that it leaves what is queued meanwhile.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;

@@ -1,10 +1,10 @@
 //! The waiters: which threads search for an element, which sleep until when, and which one is woken.
 //!
-//! A thread in `take` either *searches*: it is awake and will look at the heads; or it *waits*: it sleeps, and is listed here
-//! with a moment at which it wakes by itself. At most two waiters have such a moment: the **leader** waits for the first
-//! deadline and its **deputy** for the second. All others, the **followers**, wait without a limit. So one deadline wakes
-//! one thread, however many there are, and a leader that leaves with its element has no thread to wake, because the deputy
-//! leads already.
+//! A thread in `take` either *searches*: it is awake and will look at the heads; or it *waits*: it sleeps, and is
+//! listed. At most two waiters are *armed*, listed with a deadline: the **leader** with the first, its **deputy** with
+//! the second. The others are **followers**. (A limit of the caller's own, as the keep-alive, is not listed.) So one
+//! deadline wakes one thread, however many there are, and a leader that leaves with its element has no thread to wake,
+//! because the deputy leads already.
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify

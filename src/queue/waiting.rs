@@ -74,8 +74,8 @@ pub(crate) trait Source: Sized {
     }
 
     /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited since the given time. The
-    /// thread asks again after each wake-up. If the answer is `None`, `limit` has [ended the search](Waiters::end_search) on
-    /// the thread's behalf, and the thread leaves.
+    /// thread asks again after each wake-up. `limit` has a side effect: if it returns `None`, it has [ended the
+    /// search](Waiters::end_search) on the thread's behalf, and the thread leaves.
     ///
     /// The thread sleeps by the parker that `parker` returns, which others may know and wake. If an element is due at once,
     /// neither is called.

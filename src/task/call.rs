@@ -21,7 +21,7 @@
 //!
 //! A run that does not take place, because it is overdue or was left out, goes through the same steps without a call.
 
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
@@ -213,7 +213,7 @@ impl Call<'_> {
         }
         let drops = match self.plan {
             Some(_) => self.hooks.drops(self.run.id),
-            // It is here if its call has failed before it began, and that has been reported.
+            // The closure is still here only if user code failed before it was called, and that has been reported.
             None => Drops::UNREPORTED,
         };
         drops.contain(&mut || lent.drop_body(), &*self.run.task);
@@ -311,8 +311,7 @@ impl Call<'_> {
     fn finish_extended(&mut self, parts: &mut Parts<'_>) {
         self.extras().leftovers = Leftovers::of(parts);
         if parts.stage == Stage::Failed && !parts.is_abandoned() {
-            let outcome = mem::replace(&mut self.outcome, RunOutcome::Exhausted);
-            parts.extras().failure = outcome.into_failure();
+            parts.extras().failure = self.outcome.take_failure();
         }
     }
 
@@ -338,8 +337,7 @@ impl Call<'_> {
     /// Has the plan, if the task has it again, keep the failure.
     fn keep_failure(&mut self, parts: &mut Parts<'_>) {
         let Some(plan) = parts.plan() else { return };
-        let outcome = mem::replace(&mut self.outcome, RunOutcome::Exhausted);
-        let unused = outcome.into_failure().and_then(|failure| plan.keep_failure(failure));
+        let unused = self.outcome.take_failure().and_then(|failure| plan.keep_failure(failure));
         self.outcome =
             unused.map_or(RunOutcome::Exhausted, |unused| RunOutcome::Ended(Err(unused)));
     }
@@ -414,7 +412,7 @@ impl Call<'_> {
             self.extras().leftovers = left;
             self.wake();
         }
-        let mut failure = mem::replace(&mut self.outcome, RunOutcome::Exhausted).into_failure();
+        let mut failure = self.outcome.take_failure();
         if failure.is_some() {
             self.contain(&mut || drop(failure.take()));
         }

@@ -18,7 +18,8 @@
 //! feature that may refuse a run stands before those that have something to give back.
 //!
 //! All of this happens under the task's lock, so a feature calls no user code there and drops no user value. The worker
-//! asks a [`Question`] to user code later, with no lock held.
+//! asks a [`Question`] to user code later, with no lock held. The exception is [`after_body`](Extensions::after_body),
+//! which has no lock and calls user code.
 //!
 //! A run that is refused for another moment is *planned* for that moment from then on, and so are the runs after it. A
 //! feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
@@ -54,6 +55,7 @@ pub(crate) enum Question {
 }
 
 impl Question {
+    /// Asks it, with no lock held.
     ///
     /// # Errors
     ///

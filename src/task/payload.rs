@@ -271,7 +271,7 @@ impl<B: Body> Lent for Loan<B> {
 }
 
 impl<B: Body> Node<B> {
-    /// Has decided what becomes of the content, and moves it in the same step under the lock.
+    /// Calls `decide`, and moves the content accordingly, under the same lock.
     #[inline(always)]
     fn decide<D, R>(
         &self,

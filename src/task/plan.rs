@@ -47,8 +47,9 @@ impl RunOutcome {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
 
-    pub(super) fn into_failure(self) -> Option<Failure> {
-        match self {
+    /// Takes out the failure. `Exhausted` fills the place, and means nothing there.
+    pub(super) fn take_failure(&mut self) -> Option<Failure> {
+        match mem::replace(self, Self::Exhausted) {
             Self::Ended(Err(failure)) | Self::Failed(_, failure) => Some(failure),
             _ => None,
         }

@@ -3,8 +3,8 @@
 //! A plain task in a pool that has its workers and adds nothing to a task goes straight into the queue ([`schedule`],
 //! [`execute`]). Every other goes through [`TaskBuilder::launch`], in this order:
 //!
-//! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the
-//!    next step too: the error hands it back as it would have run.
+//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A task that is refused
+//!    goes through the next step too: the error hands it back as it would have run.
 //! 2. A worker is ensured, and the timer thread if the task has a limit. The task gets its extensions and the code
 //!    around its runs. The executor's decorator is called, and its panic is the submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
@@ -279,8 +279,8 @@ fn submit_unawaited(
     }
 }
 
-/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and neither a decorator nor
-/// a subscriber is to see it.
+/// Returns `true` if a plain task can go straight into the queue: as many workers are started as are wanted, the pool
+/// adds nothing to its tasks, and no subscriber listens.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()

@@ -18,8 +18,8 @@
 //!
 //! A worker that stays notes the reason and looks *then*; a thread that changes something does so and reads the note then.
 //! What both look at is behind locks, which order the two ([`queue::waiters`](crate::queue)). The worker knows its reason
-//! only after the look, so the note says at first that it may be either one ([`note`](Staying::note)). The thread that finds
-//! a reason gone withdraws the note and wakes *all* workers; one that still has to stay makes a new note.
+//! only after the look, so it first notes both reasons, and corrects the note after looking ([`note`](Staying::note)).
+//! The thread that finds a reason gone withdraws it and wakes *all* workers; one that still has to stay notes it anew.
 
 use super::{Roster, Workers};
 use crate::{
