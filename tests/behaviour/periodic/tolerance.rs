@@ -208,7 +208,7 @@ fn a_tolerance_is_not_lateness() {
 #[cfg(feature = "histograms")]
 #[test]
 fn the_histogram_counts_from_the_due_moment() {
-    let (clock, executor) = manual_with(|builder| builder.histograms(0));
+    let (clock, executor) = crate::support::manual_with(|builder| builder.histograms(0));
     let lates = Log::new();
     let log = lates.clone();
     let body = move || log.push(current_task().expect("inside a task").lateness());
