@@ -159,7 +159,7 @@ fn the_last_representable_time_comes_and_later_ones_do_not() {
         assert!(beyond.iter().all(|task| task.delay().is_none()));
         clock.run_for(3_600 * SECOND);
     }
-    assert_eq!(started.entries(), []);
+    assert!(started.entries().is_empty());
 
     clock.run_for(Duration::MAX);
     assert_eq!(clock.elapsed(), LAST);

@@ -108,7 +108,7 @@ fn a_moment_of_the_wall_clock_comes_on_time() {
     let seen = Seen::of(at([day_time(2, 0), day_time(3, 0)]));
     assert_eq!(seen.future.delay(), Some(2 * HOUR));
     seen.until(day_time(2, 0) - Duration::from_nanos(1));
-    assert_eq!(seen.runs.entries(), []);
+    assert!(seen.runs.entries().is_empty());
     seen.until(day_time(5, 0));
     assert_eq!(seen.runs.entries(), [of_day(2, 0), of_day(3, 0)]);
     assert_eq!(seen.future.state(), TaskState::Completed);
@@ -344,7 +344,7 @@ fn a_clock_that_is_slewed_is_followed() {
     let seen = Seen::of(at([midnight() + DAY]));
     let start = seen.clock.elapsed();
     while seen.clock.wall_time() < midnight() + DAY {
-        assert_eq!(seen.runs.entries(), []);
+        assert!(seen.runs.entries().is_empty());
         seen.clock.run_for(SECOND);
         seen.set(seen.clock.wall_time() + SECOND / 2_000);
         if seen.clock.elapsed() - start > HOUR {
@@ -488,7 +488,7 @@ fn a_paused_task_follows_the_wall_clock() {
     assert_eq!(seen.future.delay(), Some(HOUR));
     assert!(seen.future.pause());
     seen.set(day_time(3, 0));
-    assert_eq!(seen.runs.entries(), []);
+    assert!(seen.runs.entries().is_empty());
     assert!(seen.future.resume());
     seen.clock.run_until_idle();
     assert_eq!(seen.runs.entries(), [of_day(3, 0)]);
