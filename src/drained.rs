@@ -29,7 +29,7 @@ pub struct DrainedTasks {
     detached_context: DetachedContext,
 }
 
-/// What a task that has left its executor keeps of it.
+/// What a task keeps of an executor that it has left.
 #[derive(Clone)]
 pub(crate) struct DetachedContext {
     pub(crate) clock: Clock,
@@ -120,7 +120,7 @@ pub struct DrainedTask {
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
-    /// The reason with which it ends if it is dropped.
+    /// The reason for its end if it is dropped.
     reason: CancelReason,
 }
 

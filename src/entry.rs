@@ -30,7 +30,7 @@ impl Ticket {
 pub(crate) enum Timing {
     /// In a heap, for this moment.
     At(Timestamp),
-    /// Beside the heaps, until something moves it. It is shown, ordered and shut down by when it is `due`.
+    /// Beside the heaps, until something moves it. `due` decides how it is shown, ordered and shut down.
     Parked { due: Timestamp },
 }
 
@@ -42,7 +42,7 @@ impl Timing {
         }
     }
 
-    /// Returns the same, no later than at this moment, if there is one. What is parked stays parked.
+    /// Returns the same, no later than `moment` if there is one. A parked entry stays parked.
     pub(crate) fn no_later_than(self, moment: Option<Timestamp>) -> Self {
         match (self, moment) {
             (Self::At(due), Some(moment)) => Self::At(due.min(moment)),
@@ -71,7 +71,7 @@ pub(crate) enum Requeue {
     Turn = 8,
     /// The same for an element of a series.
     SeriesTurn = 16,
-    /// Whatever it waits for, each shutdown keeps it that keeps anything.
+    /// Whatever it waits for, any shutdown that keeps anything keeps it.
     Kept = 32,
     /// Whatever it waits for, no shutdown keeps it.
     Unkept = 64,

@@ -44,7 +44,7 @@ pub enum TaskError {
     /// An earlier call on the same future has taken the result.
     ResultTaken,
     /// The call would have waited for ever: the task was waiting for itself, or no worker was left that could run the
-    /// other one. [`WouldDeadlock`](struct@WouldDeadlock) says what is found and what is not.
+    /// other one. [`WouldDeadlock`](struct@WouldDeadlock) says what is and is not detected.
     WouldDeadlock,
 }
 
@@ -146,8 +146,8 @@ pub struct Failure(Box<Cause>);
 pub enum FailureKind {
     /// Code panicked: a body, a hook, a trigger, a gate, or the drop of a value.
     Panic,
-    /// A run that [repeats](crate::Handle::repeat) returned an `Err`; or a plain task did, whose result [no caller
-    /// can take](crate::ScheduledFuture#a-result-that-is-an-err) any more.
+    /// A run that [repeats](crate::Handle::repeat) returned an `Err`; or so did a plain task whose result [no caller
+    /// can take](crate::ScheduledFuture#a-result-that-is-an-err).
     Error,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
     TimeLimit,
@@ -187,7 +187,7 @@ impl Failure {
         Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))
     }
 
-    /// Asks the error for its message, which is user code: the caller holds no lock.
+    /// Calls user code for the error's message: the caller holds no lock.
     pub(crate) fn of_error(error: BoxedError) -> Self {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
@@ -333,10 +333,10 @@ impl fmt::Display for CancelReason {
 pub enum RejectionReason {
     /// The executor was shut down or dropped, and accepts no more tasks.
     Shutdown,
-    /// The period, or the delay between runs, is zero: the task would run without a pause for ever.
+    /// The period, or the delay between runs, is zero: the task would run for ever without a pause.
     ZeroPeriod,
-    /// The [back-off](crate::FailurePolicy::back_off) of the task is never longer than its period, so that it would have
-    /// no effect.
+    /// The [back-off](crate::FailurePolicy::back_off) of the task is never longer than its period, so it would have no
+    /// effect.
     BackOffWithinPeriod,
     /// The trigger of the task has no first run.
     NeverRuns,

@@ -137,7 +137,7 @@ pub struct Handle {
     pub(crate) pool_refs: Arc<PoolRefs>,
 }
 
-/// # For what is built on an executor
+/// # For code built on an executor
 impl Handle {
     /// Announces that this thread is about to block, without a limit, until another task of this executor has
     /// acted: has sent a message, for instance. Until the guard is dropped, the thread counts as a waiting worker,

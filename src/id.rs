@@ -81,7 +81,7 @@ impl FromStr for TaskId {
     }
 }
 
-/// The task, and the run of it, that a report is about.
+/// The task and the run that a report is about.
 #[derive(Debug, Default)]
 pub(crate) struct Subject {
     pub(crate) id: Option<u64>,

@@ -75,7 +75,7 @@ impl Limit {
         }
     }
 
-    /// Blocks until `poll` has an answer, or until the limit is reached, and returns `None` then. `deadline` is the deadline of
+    /// Blocks until `poll` has an answer; returns `None` if the limit is reached first. `deadline` is the deadline of
     /// this limit, read when the call began. `poll` may leave the waker of this thread where it registers its own.
     pub(crate) fn block<R>(
         &self,

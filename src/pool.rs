@@ -148,11 +148,11 @@ type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// Returns the code around the runs of a task that reports each run which takes as long as this or longer.
+    /// Returns the code around a task's runs that reports each run of this length or longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
-/// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
+/// The effect of a cancellation on a running body. Java: `mayInterruptIfRunning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfRunning {
     Signal,
@@ -171,14 +171,14 @@ pub(crate) struct Pool {
     pub(crate) policies: Policies,
     /// The parent of every task's token; raised by `shutdown_now`.
     pub(crate) token: CancellationToken,
-    /// The tasks that have ended, where a report is asked for.
+    /// The tasks that have ended, if a report is asked for.
     pub(crate) log: EndLog,
     pub(crate) timeouts: Timeouts,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
     pub(crate) warn_after: Option<Duration>,
     submitter_span: bool,
-    /// True if each task gets something of the pool's when it is submitted.
+    /// True if each task gets something from the pool when it is submitted.
     pub(crate) extends_submissions: bool,
     /// True if each take has further steps, for a bound or for an observer.
     follows_takes: bool,
@@ -256,8 +256,8 @@ impl Pool {
         self.take_out(task, ticket, found, if_running)
     }
 
-    /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` says where the task was when
-    /// it was ended. Returns `true` unless that was too late.
+    /// Takes a just-ended task out of the queue, or asks its body to stop. `found` says where the task was when it was
+    /// ended. Returns `true` unless that was too late.
     #[inline(always)]
     pub(crate) fn take_out(
         &self,
@@ -286,7 +286,7 @@ impl Pool {
         true
     }
 
-    /// Called when a thread that is no worker has taken a task out of the queue. The caller holds no lock.
+    /// Called when a non-worker thread has taken a task out of the queue. The caller holds no lock.
     #[inline(always)]
     pub(crate) fn entry_removed(&self) {
         self.capacity.release();
@@ -326,7 +326,8 @@ impl Pool {
 
     // Moving an entry.
 
-    /// Returns the entry of a task, for the task to move it. The caller then [calls a worker](Self::call_worker), with no lock.
+    /// Returns the entry of a task, for the task to move. The caller then [calls a worker](Self::call_worker), with no
+    /// lock.
     pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
@@ -344,7 +345,7 @@ impl Pool {
         done
     }
 
-    /// Wakes the waiter that has to know of an entry that has moved, and starts a worker if none would come.
+    /// Wakes the waiter that must learn of the moved entry, and starts a worker if none would come.
     pub(crate) fn call_worker(self: &Arc<Self>, entry: QueuedEntry<'_>) {
         wake_all(entry.wake);
         if entry.is_moved {
@@ -353,11 +354,11 @@ impl Pool {
     }
 }
 
-/// The entry of one task, which the task moves, and the wake-up that the thread owes then.
+/// The entry of one task, for the task to move, and the wake-up that the thread then owes.
 #[must_use = "a task that is due would wait"]
 pub(crate) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
-    /// The one with which the task was submitted.
+    /// The one the task was submitted with.
     ticket: Ticket,
     is_moved: bool,
     wake: Option<Waker>,

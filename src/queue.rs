@@ -89,8 +89,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// Which elements a queue admits: all, or only those that are queued again for certain reasons. It has one bit for each class
-/// that is *not* admitted, so a queue is closed further by setting bits, and no bit is ever cleared.
+/// Which elements a queue admits: all, or only those that are queued again for certain reasons. It has one bit for each
+/// class that is *not* admitted, so setting bits closes a queue further, and no bit is ever cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admission(usize);
 
@@ -160,7 +160,7 @@ pub enum InsertError {
 /// One entry of a queue, as it was at one moment.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
-    /// When it is due, also if it is parked.
+    /// When it is due, even if it is parked.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
     pub(crate) element: V,
@@ -173,7 +173,7 @@ impl<E> SnapshotEntry<&E> {
     }
 }
 
-/// Brings the entries of a snapshot into the order of taking. The caller holds no lock.
+/// Sorts the entries of a snapshot into the order of taking. The caller holds no lock.
 pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
     entries.sort_unstable_by_key(|entry| (entry.deadline, entry.ticket.sequence));
     entries

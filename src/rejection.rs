@@ -92,8 +92,7 @@ pub(crate) enum Decision {
     Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A permit for a task that is not in the queue yet. Its drop releases it: a handler may panic when it has the
-/// answer already.
+/// A permit for a task that is not in the queue yet. Its drop releases it: a handler may panic after it has the answer.
 pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {

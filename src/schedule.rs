@@ -100,14 +100,14 @@ pub enum MissedRuns {
 }
 
 impl MissedRuns {
-    /// The lateness up to which a run is on time, which is how late a system wakes threads, if all is well.
+    /// The lateness up to which a run is on time: how late a healthy system wakes threads.
     const ON_TIME: Duration = Duration::from_millis(1);
     /// The lateness up to which `Skip` lets a run start whose successor is not due. Quartz's default is a minute, and
     /// Temporal accepts no less than ten seconds.
     const SKIP_AFTER: Duration = Duration::from_secs(10);
 
-    /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the run after it
-    /// is due; it is asked only if that matters.
+    /// Returns `true` if a run that is this late no longer starts. `is_next_due` says whether the run after it is due;
+    /// it is asked only if that matters.
     pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Burst | Self::Coalesce | Self::Delay => false,
@@ -218,7 +218,7 @@ impl Schedule {
         }
     }
 
-    /// Returns for how many moments of the grid, beyond its own, this run stands.
+    /// Returns how many moments of the grid, beyond its own, this run stands for.
     #[inline]
     pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self.kind {
@@ -229,8 +229,8 @@ impl Schedule {
         }
     }
 
-    /// Plans the run after one that was planned and started at these moments, and ends when `ended` says, which reads
-    /// the clock if need be. Returns `None` if a trigger has to be [asked](Triggered::ask).
+    /// Plans the run after one planned and started at these moments. `ended` says when that one ends, and reads the
+    /// clock if need be. Returns `None` if a trigger has to be [asked](Triggered::ask).
     #[inline(always)]
     pub(crate) fn plan(
         &self,
@@ -261,7 +261,7 @@ impl Schedule {
         })
     }
 
-    /// Returns `true` if the next run is planned on the wall clock, of which any moment here is an estimate.
+    /// Returns `true` if the next run is planned on the wall clock, whose moments here are estimates.
     pub(crate) fn is_estimated(&self) -> bool {
         self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
@@ -290,7 +290,7 @@ fn whole_periods(from: Timestamp, to: Timestamp, period: u64) -> u64 {
 }
 
 impl Timestamp {
-    /// Returns the first moment after `after` of the grid that this one is on.
+    /// Returns the first moment after `after` on this one's grid.
     pub(crate) fn on_grid_after(self, period: Duration, after: Self) -> Self {
         let period = saturating_nanos(period);
         self.after_times(period, whole_periods(self, after, period).saturating_add(1))

@@ -154,7 +154,7 @@ impl EndLog {
         }
     }
 
-    /// Enters a task by the way in which it has ended, unless it has been entered already.
+    /// Enters a task by how it has ended, unless it has been entered already.
     #[cold]
     fn enter(&self, id: u64, name: Option<Arc<str>>, is_cancelled: bool) {
         let summary = TaskSummary::new(id, name);

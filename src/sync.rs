@@ -78,8 +78,8 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// Like [`lock`](Self::lock), in less code, for functions that are compiled for each closure. The lock hardly ever is taken
-    /// already.
+    /// Like [`lock`](Self::lock), in less code, for functions that are compiled for each closure. The lock is hardly
+    /// ever taken already.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {

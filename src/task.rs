@@ -126,7 +126,7 @@ impl Task {
         });
     }
 
-    /// Returns why the plan is refused, when a worker is to take the task at the latest, and whether it has a trigger.
+    /// Returns why the plan is refused, by when a worker is to take the task, and whether it has a trigger.
     pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
         self.with(|parts| {
             let look = parts.look();
@@ -155,8 +155,8 @@ impl Task {
         }
     }
 
-    /// Returns `true` if the task can end without a worker: a timer thread watches over its limit, or code outside the
-    /// pool may run it.
+    /// Returns `true` if the task can end without a worker: a timer thread watches its limit, or code outside the pool
+    /// may run it.
     pub(crate) fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
         self.with(|parts| {
             let expires = parts.expiry().is_some_and(|moment| moment < Timestamp::NEVER);

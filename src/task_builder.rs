@@ -54,7 +54,7 @@ pub struct TaskBuilder<'a> {
     pub(crate) group: Option<Arc<GroupState>>,
     /// The submission fails if the pool does not admit the task, and the handler is not asked.
     aborts: bool,
-    /// `None` if the kind of the task says it.
+    /// `None` if the task's kind decides.
     at_shutdown: Option<AtShutdown>,
     /// True for the series that stands for a task that runs once, at a moment of the wall clock.
     runs_once: bool,

@@ -90,7 +90,7 @@ impl Timestamp {
     }
 }
 
-/// Returns a duration in nanoseconds; more than 584 years count as for ever.
+/// Returns a duration in nanoseconds; over 584 years counts as for ever.
 #[inline]
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
     // Not `as_nanos`, whose 128 bits take twice the instructions.
@@ -242,7 +242,7 @@ impl Clock {
         self.tell(|state| state.workers += 1);
     }
 
-    /// Called by the worker, whose parker this is. Returns the clock for which the thread worked before, as
+    /// Called by the worker that owns `parker`. Returns the clock that the thread worked for before, as
     /// [`Parker::works_for`] has it, for the worker to put back.
     pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
         parker.works_for.replace(self.address())
@@ -279,8 +279,7 @@ pub(crate) struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Sleeps until the thread is woken or `deadline` comes, whichever is first; may return for no
-    /// reason at all.
+    /// Sleeps until the thread is woken or `deadline` comes, whichever is first; may return spuriously.
     pub(crate) fn park_until(&self, deadline: Timestamp) {
         if let TimeSource::Manual(manual) = &self.clock.source {
             return manual.park_until(self.parker, deadline, &self.is_counted);

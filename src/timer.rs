@@ -405,7 +405,7 @@ impl Error for TimerStopped {}
 pub enum TimeoutError {
     /// The time was up before the future was ready.
     Elapsed,
-    /// The executor stopped before, so that there was no limit any more.
+    /// The executor stopped first, so there was no longer a limit.
     Stopped(TimerStopped),
 }
 

@@ -244,7 +244,7 @@ mod events {
         }
     }
 
-    /// Says that something failed. It is a warning if the task runs again, this long after the end of the run that failed;
+    /// Says that something failed. It is a warning if the task runs again, `again` after the end of the failed run;
     /// `Duration::MAX` if no moment is planned.
     pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure, again: Option<Duration>) {
         let ((task, name, run), attempt) = (about.fields(), about.attempt.map(display));

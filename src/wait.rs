@@ -129,7 +129,7 @@ impl WaitList {
         None
     }
 
-    /// Takes a waiter off the list if it has its answer, and else keeps its waker. Returns the wakers that are not needed.
+    /// Takes a waiter off the list if it has its answer, or else keeps its waker. Returns the wakers not needed.
     pub(crate) fn note(
         &mut self,
         is_answered: bool,
@@ -163,7 +163,7 @@ pub(crate) fn block_until<R>(
     answer
 }
 
-/// Parks the thread until `poll` returns `true`, or until `deadline`. Compiled once, whatever is waited for.
+/// Parks the thread until `poll` returns `true`, or until `deadline`. Compiled once for every kind of wait.
 fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Waker) -> bool) {
     let parker = Parker::current();
     let wait = clock.wait(&parker);

@@ -35,12 +35,12 @@ impl Key {
         Self { queue, ticket }
     }
 
-    /// Returns the ticket if the key is one of the queue with this id.
+    /// Returns the ticket if the key belongs to queue `queue`.
     pub(super) fn ticket_in(self, queue: u64) -> Option<Ticket> {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// Returns what distinguishes the key from all others. An element that has left has lost its slot, but its key is the same.
+    /// Returns what distinguishes the key from all others. An element that has left loses its slot but keeps its key.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }

@@ -185,8 +185,8 @@ pub enum ExecutorState {
     Running,
     /// It was shut down, and runs what its policies keep; or it was dropped, and runs what is due.
     ShuttingDown,
-    /// It was shut down by `shutdown_now`, and waits for the tasks that run; or everything has ended except the
-    /// hook for its termination.
+    /// It was shut down by `shutdown_now`, and waits for the running tasks; or everything has ended except its
+    /// termination hook.
     Stopping,
     /// Everything has ended.
     Terminated,
@@ -279,7 +279,7 @@ impl RunningTask {
     }
 }
 
-/// The task, and for how long it has run.
+/// The task, and how long it has run.
 impl fmt::Display for RunningTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for {:?}", self.task, self.running_for)

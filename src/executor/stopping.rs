@@ -293,7 +293,7 @@ pub enum DropPolicy {
     /// [Closes](ScheduledThreadPoolExecutor::close). If the policies keep periodic tasks, the drop waits until
     /// these have been cancelled.
     Close,
-    /// Calls [`shutdown_now`](crate::Handle::shutdown_now), and cancels all pending tasks, also those that are due.
+    /// Calls [`shutdown_now`](crate::Handle::shutdown_now), and cancels all pending tasks, even those already due.
     ShutdownNow,
 }
 

@@ -136,7 +136,7 @@ pub struct Cron {
 pub enum Missing {
     /// They are left out.
     Skip,
-    /// They run as soon as the gap is over: once, however many they are.
+    /// They run as soon as the gap is over: once, however many are due.
     Next,
 }
 
@@ -243,7 +243,7 @@ impl Cron {
 }
 
 /// The first moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set back by no more than
-/// three hours, an expression that runs once what comes twice does not run again what it has run.
+/// three hours, an expression that runs repeated times once does not rerun what it has run.
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();
@@ -285,7 +285,7 @@ fn load(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
 }
 
-/// Returns the second that a moment is in, or a number beyond all that can be counted.
+/// Returns the second that a moment is in, or an extreme of `i64` if out of range.
 fn second_of(moment: SystemTime) -> i64 {
     let beyond = if moment < UNIX_EPOCH { i64::MIN } else { i64::MAX };
     let second = |at: Timestamp| at.as_second() - i64::from(at.subsec_nanosecond() < 0);
@@ -310,8 +310,8 @@ struct Stretch {
     offset_after: i64,
 }
 
-/// Returns the first moment that is not before `from`, in seconds since the epoch. There is none in the
-/// first two days that `jiff` knows, where not each zone can tell the date.
+/// Returns the first moment that is not before `from`, in seconds since the epoch. There is none in the first two days
+/// that `jiff` knows, where not every zone has a date.
 fn first_from(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64) -> Option<i64> {
     let mut from = from.max(Timestamp::MIN.as_second() + 2 * DAY);
     loop {
@@ -387,7 +387,7 @@ pub struct CronError {
 pub enum CronErrorKind {
     /// A part of the expression means nothing in its place.
     Syntax,
-    /// Each part has a meaning, but no day is in all of them, as with 30 February.
+    /// Each part is valid, but no day matches all of them, as with 30 February.
     NeverMatches,
     /// No time zone with this name is known to this process.
     UnknownZone,

@@ -272,7 +272,7 @@ pub enum InvokeError<E = Infallible> {
     Failed(E),
     /// The same; the last of them panicked or was cancelled.
     Task(TaskError),
-    /// The time of the call was up before a task succeeded.
+    /// The call timed out before a task succeeded.
     TimedOut,
     /// A task was not accepted.
     Rejected(RejectedExecutionError),

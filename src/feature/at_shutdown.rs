@@ -16,7 +16,7 @@ use crate::{entry::Requeue, task::Task};
 pub enum ShutdownPolicy {
     /// The task goes on as if nothing had happened, and the executor ends after it.
     Keep,
-    /// The task is cancelled unless it runs, also if it is due already. If it runs it does not run again.
+    /// The task is cancelled unless it runs, even if it is due already. If it runs it does not run again.
     Cancel,
 }
 

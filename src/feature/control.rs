@@ -60,7 +60,7 @@ pub(crate) enum Change {
     At(Timestamp),
     /// The next run is then, unless it is earlier.
     Within(Timestamp),
-    /// One run more, at this moment, which is the present.
+    /// One more run, at this moment, which is the present.
     RunNow(Timestamp),
     Pause,
     Resume,
@@ -238,7 +238,7 @@ impl Control {
         true
     }
 
-    /// Updates a kept plan on the wall clock, which may have been set: the plan is `due` then by now.
+    /// Updates a kept plan on the wall clock, which may have been set: the plan is now for `due`.
     fn follow_wall(&mut self, due: Option<Timestamp>) {
         if let (Some(kept), Some(due), false) = (&mut self.plan, due, self.leaves_wall) {
             *kept = due;

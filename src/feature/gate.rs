@@ -162,14 +162,14 @@ impl fmt::Debug for dyn Lease {
 /// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission)));
 /// ```
 pub trait Lease: Send + Sync + 'static {
-    /// Returns a number larger than the one of every lease before, for storages that refuse a writer with a smaller one. The
-    /// task itself has it from [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
+    /// Returns a number larger than that of every earlier lease, for stores that refuse a writer with a smaller one.
+    /// The task itself gets it from [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
     fn fencing_token(&self) -> Option<u64> {
         None
     }
 
-    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, which then does not take place;
-    /// the task itself asks by [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
+    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, which then does not take
+    /// place; the task asks with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
     fn is_lost(&self) -> bool {
         false
     }
@@ -382,7 +382,7 @@ impl PendingEntry {
         }
     }
 
-    /// Sets the function that is called by the thread that gives the answer, unless the answer is there already.
+    /// Sets the function that the thread that gives the answer calls, unless the answer is there already.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
         if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));

@@ -33,8 +33,8 @@ pub struct TaskHandle {
     id: u64,
     /// The slot of the queue that the task was given when it was submitted.
     slot: u32,
-    /// What its drop does beside releasing the task, as bits. An atomic has no unused values, so a `Result` with a
-    /// future keeps its variant in a pointer, and is moved by whole words.
+    /// What its drop does besides releasing the task, as bits. An atomic has no unused values, so a `Result` with a
+    /// future keeps its variant in a pointer and is moved by whole words.
     at_drop: AtomicU8,
 }
 
@@ -450,7 +450,7 @@ impl TaskHandle {
     }
 }
 
-/// Control of the task by itself, in its run.
+/// A task's control of itself, in its run.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskContext {
     /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
@@ -477,8 +477,8 @@ impl TaskContext {
         self.change(|_| Some(Change::Pause))
     }
 
-    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no entry in a
-    /// queue, which this could not move.
+    /// Changes the task whose run the calling thread is in. Only there is the task known to have no entry in a queue,
+    /// which this could not move.
     fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
         if !Run::is_of(&self.task) {
             return false;

@@ -56,8 +56,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Registers that the calling thread waits without a limit, until the guard is dropped. Fails if the wait would never end.
-    /// Returns `None` if the wait need not be registered, as that of a thread which is no worker of this pool.
+    /// Registers that the calling thread waits without a limit, until the guard is dropped. Fails if the wait would
+    /// never end. Returns `None` if the wait need not be registered, as for a thread that is no worker of this pool.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,

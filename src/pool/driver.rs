@@ -69,7 +69,7 @@ pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
     limits: Arc<ExpiryQueue>,
-    /// Its places among the waiters for a task, for a limit and for the termination.
+    /// Its places among the waiters for a task, for a limit and for termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
     for_end: Place,
@@ -106,7 +106,7 @@ impl Driver {
         &self.runner.pool
     }
 
-    /// Runs each task that is due, once, up to where a task has missed another run.
+    /// Runs each due task once, up to where a task has missed another run.
     pub(crate) fn run_due(&mut self) -> Round {
         self.disarm();
         let pool = self.pool();

@@ -60,7 +60,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Returns the reason with which a task ends that a pool in this phase does not keep.
+    /// Returns the reason for ending a task that a pool in this phase does not keep.
     pub(super) fn reason(self) -> CancelReason {
         match self {
             Self::Running => CancelReason::Rejected,
@@ -109,7 +109,7 @@ impl Lifecycle {
         }
     }
 
-    /// Advances to `phase`, unless the pool is further, and registers a party.
+    /// Advances to `phase`, unless the pool is past it, and registers a party.
     pub(super) fn advance(&self, phase: Phase) {
         let mut progress = self.progress.lock();
         progress.parties += 1;

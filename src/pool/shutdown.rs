@@ -34,7 +34,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// The time between two looks of a shutdown with a deadline at what may still come.
+/// How long a shutdown with a deadline waits between looks at what may still come.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 // The three ways to stop.
@@ -167,8 +167,8 @@ impl Pool {
 
 // Waiting for termination.
 impl Pool {
-    /// Waits for termination, or, for the owner's drop, until the pool is given up, but no longer than `timeout`. Returns
-    /// `true` if that has come.
+    /// Waits for termination, or, for the owner's drop, until the pool is given up, but no longer than `timeout`.
+    /// Returns `true` if that happened.
     pub(crate) fn await_termination(
         &self,
         timeout: Duration,

@@ -15,7 +15,7 @@ use super::{
 use crate::{sync::Arc, thread_factory::factory_error, time::Timestamp, trace, unwind::discard};
 
 impl Pool {
-    /// Starts a worker if there are fewer than are wanted, and returns `true` then. Blocks while another thread starts one.
+    /// Starts a worker if fewer exist than wanted, and returns `true` if so. Blocks while another thread starts one.
     pub(super) fn start_worker(self: &Arc<Self>) -> io::Result<bool> {
         self.start_worker_below(Workers::wanted)
     }

@@ -187,7 +187,7 @@ impl PoolRef {
         }
     }
 
-    /// Offers a task once more for as long as the handler says so.
+    /// Offers a task again for as long as the handler says so.
     #[cold]
     fn reject(
         &self,

@@ -67,7 +67,7 @@ impl WorkerThread {
 }
 
 impl Runner {
-    /// `will_search` is true for a worker that is about to search at first, and false for one on which no thread relies.
+    /// `will_search` is true for a worker that starts with a search, and false for one on which no thread relies.
     pub(super) fn new(
         pool: Arc<Pool>,
         number: usize,
@@ -150,7 +150,7 @@ impl Runner {
         }
     }
 
-    /// Queues a task again that waits for its next run.
+    /// Requeues a task that waits for its next run.
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
@@ -160,8 +160,8 @@ impl Runner {
         }
     }
 
-    /// Offers a task to the queue, which may be closed; and the task may have been cancelled. The head of the module has the
-    /// locks.
+    /// Offers a task to the queue, which may be closed; and the task may have been cancelled. The module's head covers
+    /// the locks.
     fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let Pool { queue, capacity, .. } = &*self.pool;
         let mut wake = None;
@@ -191,7 +191,7 @@ impl Runner {
         self.end_taken(&**task, sequence, reason, stats);
     }
 
-    /// Ends a task as cancelled that a worker has taken. The worker counts its end, since the queue no longer does.
+    /// Ends as cancelled a task that a worker has taken. The worker counts its end, since the queue no longer does.
     fn end_taken(&self, task: &Task, id: u64, reason: CancelReason, stats: &WorkerStats) {
         stats.count_cancelled();
         self.pool.end_as_cancelled(task, id, reason);

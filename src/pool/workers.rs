@@ -110,13 +110,13 @@ pub(crate) struct Workers {
     roster: Watched<Roster, { rank::OUTERMOST }>,
     /// The number of started workers; written under the lock.
     started: AtomicUsize,
-    /// Written under the lock, as the two settings below.
+    /// Written under the lock, like the two below.
     core_size: AtomicUsize,
     core_timeout: AtomicBool,
     /// In nanoseconds.
     keep_alive: AtomicU64,
     staying: Staying,
-    /// The waits of workers without a limit.
+    /// The workers' waits without a limit.
     pub(super) joins: JoinRegistry,
 }
 

@@ -59,16 +59,16 @@ use crate::{entry::Ticket, time::Timestamp};
 /// How many entries the owner admits. It need not count those that it queues again: positions and slots have room for twice
 /// as many. The crate's own tests have a smaller limit, so that they can fill it.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
-/// With so few entries the near part admits every entry: a heap of two levels needs no calendar.
+/// With this few entries the near part admits them all: a heap of two levels needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// An entry that is so many nanoseconds behind the first one goes to the sorted run, if it is behind all that is there: it
+/// An entry this many nanoseconds behind the first one goes to the sorted run, if it is behind all that is there: it
 /// costs less there than in the calendar. The end is about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
 /// The crate's own tests and the models have a calendar that begins a few nanoseconds ahead, and small chunks. So their few
 /// entries are in all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
-/// Passing so many free places takes as long as moving one entry.
+/// Passing this many free places is as slow as moving one entry.
 const PLACES_PER_ENTRY: usize = 8;
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// An element under the lock, where none is dropped, even in a panic. So the compiler has no cause to keep it in memory at
+/// An element under the lock, where none is dropped, even in a panic. So the compiler need not keep it in memory at
 /// each step, where a drop would find it.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
@@ -177,7 +177,7 @@ impl<E> PriorityQueue<E> {
         Some(SnapshotEntry { deadline: deadline_of(key), ticket: ticket_of(key, slot), element })
     }
 
-    /// Removes an entry. Returns `true` as well if the head may be another one now.
+    /// Removes an entry. Returns `true` as well if the head may have changed.
     #[inline(always)]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let (entry, is_news) = match self.table.key_place(ticket.slot)? {
@@ -395,8 +395,8 @@ impl<E> Drained<E> {
         Self { heaps, slot: 0, len }
     }
 
-    /// Takes the remaining elements out, chunk by chunk and without their keys: looking those up would miss the
-    /// cache for most of many elements.
+    /// Takes the remaining elements out, chunk by chunk and without their keys: with many elements, most of those
+    /// lookups would miss the cache.
     pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
         self.len = 0;
         mem::take(&mut self.heaps).into_iter().flat_map(|heap| heap.table.into_chunks()).collect()

@@ -183,7 +183,7 @@ impl<E> SingleQueue<E> {
         now
     }
 
-    /// Returns why so many more elements are not admitted, if they are not.
+    /// Returns why `count` more elements are not admitted, if they are not.
     #[cold]
     fn refusal(&self, heap: &LockedHeap<'_, E, SingleState>, count: usize) -> Option<InsertError> {
         if self.is_closed() {

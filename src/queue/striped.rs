@@ -79,7 +79,7 @@ impl QueueCounts {
     }
 }
 
-/// How many entries go to the ready list together at most.
+/// The most entries that go to the ready list together.
 const BATCH: usize = 32;
 
 impl<E> DelayedWorkQueue<E> {
@@ -163,7 +163,7 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Takes an element, if it is in the queue with just this deadline.
+    /// Takes an element, if it is in the queue with this very deadline.
     pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<QueueEntry<E>> {
         // Under the lock of all takes, so that it is not on its way to the list meanwhile.
         let mut ready = self.ready.lock();
@@ -183,7 +183,7 @@ impl<E> DelayedWorkQueue<E> {
         self.waiters.end_search(|| self.head())
     }
 
-    /// Lets every thread that sleeps, or is about to, ask for its limit again.
+    /// Has every thread that sleeps, or is about to, ask for its limit again.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
     }
@@ -399,7 +399,7 @@ impl<E> DelayedWorkQueue<E> {
 
 /// Views that take nothing out.
 impl<E: Clone> DelayedWorkQueue<E> {
-    /// Returns `true` if no entry is visible that waits for a moment; does not lock.
+    /// Returns `true` if no visible entry waits for a moment; does not lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }

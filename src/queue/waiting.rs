@@ -53,7 +53,7 @@ pub(crate) trait Source: Sized {
     /// Takes the first element if it is due, and returns the time as of which that was decided.
     fn take_now(&self) -> (Option<QueueEntry<Self::Element>>, Timestamp);
 
-    /// Wakes every waiter if there never will be an element. Called when an element may have left.
+    /// Wakes every waiter if there will never be an element. Called when an element may have left.
     #[inline]
     fn notify_all_if_finished(&self) {
         if self.is_finished() {

@@ -33,7 +33,7 @@ use crate::{
 };
 
 pub(crate) struct Triggered {
-    /// It is dropped apart from the closure beside it: if both panicked, the second panic would abort the process.
+    /// Dropped separately from the closure beside it: if both panicked, the second panic would abort the process.
     trigger: Contained<Box<dyn Trigger>>,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
@@ -42,7 +42,7 @@ pub(crate) struct Triggered {
     is_asked_again: bool,
     /// Which attempt the next run is, if the trigger retries.
     pub(crate) attempt: Option<Attempt>,
-    /// The run before the last question, for the case that the trigger is asked again.
+    /// The run before the last question, in case the trigger is asked again.
     last: Option<LastRun>,
 }
 
@@ -81,7 +81,7 @@ impl WallPlan {
         self.due_by(self.clock.read_both())
     }
 
-    /// Returns the moment after which the next run has to be, on the wall clock: the run has ended now.
+    /// Returns the wall-clock moment that the next run must come after: the run has ended now.
     fn next_after(&self, missed: MissedRuns, now: SystemTime) -> Option<SystemTime> {
         match missed {
             MissedRuns::Burst => Some(self.moment),
@@ -106,7 +106,7 @@ pub(crate) struct WallView {
     pub(crate) state: WallState,
     /// When the run is due, by the present estimate.
     pub(crate) due: Timestamp,
-    /// When a worker is to take the task at the latest.
+    /// By when a worker is to take the task.
     pub(crate) look: Timestamp,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct WallView {
 pub(crate) enum WallState {
     /// The moment has come.
     Due,
-    /// The moment is to come, or a gate has put the run off.
+    /// The moment is ahead, or a gate has put the run off.
     Waits,
     /// The trigger has to be asked again.
     AsksAgain,
@@ -164,7 +164,7 @@ impl Triggered {
         self.next(&TriggerContext { after_wall, ..context })
     }
 
-    /// Returns for how many moments, beyond its own, this run stands. User code: no lock is held.
+    /// Returns how many moments, beyond its own, this run stands for. User code: no lock is held.
     pub(crate) fn covered(&mut self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
         if started <= planned {
             return 0;
@@ -253,7 +253,7 @@ impl Triggered {
         self.wall.clone().map(Box::new)
     }
 
-    /// Looks at the wall clock; `None` if the plan is no moment of that clock.
+    /// Looks at the wall clock; `None` if the plan is not for that clock.
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         let plan = self.wall.as_ref()?;
         let (now, wall) = plan.clock.read_both();

@@ -17,7 +17,7 @@ pub(crate) mod atomic {
     };
 }
 
-/// How many times a thread looks at a taken lock before it gives its core away.
+/// How many times a thread looks at a taken lock before it yields its core.
 const TURNS: u32 = 100;
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl<T: ?Sized> Lock<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_soon())
     }
 
-    /// A thread holds a lock of this crate for less than a microsecond as a rule. Giving the core away takes longer, and
+    /// A thread usually holds a lock of this crate for less than a microsecond. Yielding the core takes longer, and
     /// `parking_lot` does it almost at once, so this spins first.
     #[cold]
     fn lock_soon(&self) -> LockGuard<'_, T> {

@@ -35,12 +35,12 @@ thread_local! {
     static PARKER: Rc<Parker> = Rc::new(Parker::new());
 }
 
-/// What one thread sleeps by. See the [module](self).
+/// What one thread parks on. See the [module](self).
 pub(crate) struct Parker {
     token: Token,
     pub(crate) thread: Arc<ParkedThread>,
     waker: Waker,
-    /// The address of the manual clock whose worker the thread is; zero if it is no such worker.
+    /// The address of the manual clock whose worker the thread is; zero if it is not one.
     pub(crate) works_for: Cell<usize>,
     /// How long this thread spins before it parks.
     pub(crate) spin: Cell<Duration>,
@@ -126,7 +126,7 @@ impl Parker {
 /// The rough cost of a wake-up.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
 const SHORTEST_SPIN: Duration = Duration::from_micros(1);
-/// How many turns a thread spins before it yields in each.
+/// How many turns a thread spins before it yields instead.
 const EAGER_TURNS: u32 = 4;
 
 /// Calls `look` until it has an answer.

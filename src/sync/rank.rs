@@ -14,7 +14,7 @@
 //! contain neither field nor instruction. Two more rules use the list: no user code runs ([`unwind`](crate::unwind)) and no
 //! thread parks while a lock is held.
 
-/// A thread that holds a lock does not take such a lock.
+/// A thread that holds any lock takes none of these.
 pub(crate) const OUTERMOST: u8 = 0;
 /// A queue's ready list.
 pub(crate) const READY_LIST: u8 = 1;
@@ -83,8 +83,8 @@ mod checked {
         }
     }
 
-    /// Returns the last lock in the order that the thread holds. One that is being torn down may have lost its list;
-    /// then nothing is checked.
+    /// Returns the thread's last held lock in the order. A thread being torn down may have lost its list; then nothing
+    /// is checked.
     fn last_held() -> Option<(usize, &'static str)> {
         let held = HELD.try_with(|held| *held.borrow()).ok()?;
         let place = held.iter().rposition(Option::is_some)?;

@@ -53,7 +53,7 @@ pub(crate) struct Call<'a> {
     pub(crate) is_run: bool,
     /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
     is_leaving: bool,
-    /// There if a feature decides about the runs of the task, or once the call leaves something.
+    /// There if a feature decides on the runs of the task, or once the call leaves something.
     pub(super) extras: Option<CallExtras>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// The moment from which on a run that was due before counts as late.
+    /// The moment from which a run that was due before counts as late.
     pub(crate) late_from: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
     pub(crate) question: Option<Question>,
@@ -334,7 +334,7 @@ impl Call<'_> {
         ToStore::Body
     }
 
-    /// Has the plan, if the task has it again, keep the failure.
+    /// Has the plan, if the task has it back, keep the failure.
     fn keep_failure(&mut self, parts: &mut Parts<'_>) {
         let Some(plan) = parts.plan() else { return };
         let unused = self.outcome.take_failure().and_then(|failure| plan.keep_failure(failure));
@@ -373,7 +373,7 @@ impl Call<'_> {
         self.drop_value(lent, self.hooks.drops(self.run.id));
     }
 
-    /// Drops a result that nobody can take, and reports it if it is an `Err`.
+    /// Drops a result that no caller can take, and reports it if it is an `Err`.
     fn drop_value(&self, lent: &mut dyn Lent, drops: Drops<'_>) {
         let mut untaken = None;
         drops.contain(&mut || untaken = lent.drop_value(), &*self.run.task);
@@ -389,8 +389,8 @@ impl Call<'_> {
         }
     }
 
-    /// Cleans up after the call: wakes the waiters, if that has not been done, and drops what of the user's is left
-    /// here. It does not end the task.
+    /// Cleans up after the call: wakes the waiters, if that has not been done, and drops any user values left here. It
+    /// does not end the task.
     #[inline]
     fn end(&mut self) {
         if self.extras.is_some() || self.is_leaving || self.outcome.is_failure() {

@@ -176,7 +176,7 @@ impl Claiming<'_> {
 }
 
 impl Task {
-    /// Takes the result; `None` as long as there is none. A result can be taken once, and why a task was cancelled
+    /// Takes the result; `None` as long as there is none. A result can be taken once, and a cancellation's reason
     /// always. `T` is the type with which the task was made.
     #[inline]
     pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
@@ -242,7 +242,7 @@ impl Task {
     }
 }
 
-/// The remains of a task that has ended, apart from its closure and its result. All of it is the user's.
+/// The values of a task that has ended, apart from its closure and its result. All of it is the user's.
 #[derive(Default)]
 pub(crate) struct Leftovers {
     pub(crate) deferred: Deferred,

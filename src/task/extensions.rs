@@ -117,7 +117,7 @@ impl Queuing {
 
 /// Another moment for which a task waits.
 pub(crate) struct Replan<'a> {
-    /// The plan, if it is another one, or the same moment was asked for.
+    /// The plan, if it has changed, or the same moment was asked for.
     pub(crate) plan: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
     /// The answer of the gate: the task goes on waiting for the answer to its question.
@@ -131,7 +131,7 @@ pub(crate) struct Extensions {
     pub(crate) control: Option<Box<Control>>,
     pub(crate) group: Option<Box<Membership>>,
     pub(crate) gate: Option<Box<Gated>>,
-    /// What a shutdown keeps of the task, unless its kind says it.
+    /// What a shutdown keeps of the task, unless its kind decides.
     pub(crate) at_shutdown: Option<AtShutdown>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,

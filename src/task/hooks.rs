@@ -52,7 +52,7 @@ use crate::{
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
-/// A closure on the stack of its worker, and the place for its result, as code sees them that is compiled once.
+/// A closure on the stack of its worker, and the place for its result, as seen by code that is compiled once.
 pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;
@@ -193,8 +193,8 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a failure has ended a series of which no observer has heard. The panic hook has
-    /// reported a panic there, and an end that the user asked for, of the task or its executor, is no news.
+    /// Says on standard error that a failure that no observer heard of has ended a series. The panic hook has reported
+    /// a panic there, and an end that the user asked for, of the task or its executor, is no news.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
@@ -203,7 +203,7 @@ impl Hooks {
         Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Says on standard error what has come to an end with `what`, unless a subscriber hears it. No observer does.
+    /// Says with `what` on standard error what has come to an end, unless a subscriber hears it. No observer does.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
             FailureReport { source, task, failure, again: None }.print(what);
@@ -215,7 +215,7 @@ impl Hooks {
         Drops { hooks: Some(self), id: Some(id) }
     }
 
-    /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
+    /// Calls a hook that belongs to no task. A panic in it is reported and goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: &mut dyn FnMut()) {
         if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);
@@ -224,7 +224,7 @@ impl Hooks {
     }
 }
 
-/// Calls user code. A panic of it is returned as a failure.
+/// Calls user code. A panic in it is returned as a failure.
 #[inline]
 fn contained<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     contain_located(call).map_err(Failure::of_panic)
@@ -238,7 +238,7 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// For values that are dropped because of a panic which is reported itself.
+    /// For values that are dropped because of a panic that is itself reported.
     pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
 
     /// For tasks whose ids are not at hand.

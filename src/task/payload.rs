@@ -79,7 +79,7 @@ pub(crate) trait Body: Send + Sized + 'static {
         None
     }
 
-    /// True if the body acts also where it does not run, so that it is never just forgotten.
+    /// True if the body acts even where it does not run, so that it is never just forgotten.
     const ACTS_UNRUN: bool = false;
 
     /// Drops a body whose task was ended while it waited. User code: no lock is held.

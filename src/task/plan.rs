@@ -35,7 +35,7 @@ pub(crate) enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// Returns the outcome of a run that has not failed, by when the schedule plans the next.
+    /// Returns the outcome of a run that did not fail, from when the schedule plans the next.
     fn of(next: Result<Option<Timestamp>, Failure>) -> Self {
         match next {
             Ok(next) => next.map_or(Self::Exhausted, Self::Again),
@@ -78,7 +78,7 @@ impl Plan {
         Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, are_counted }
     }
 
-    /// Notes how many runs were left out after the last one, of which the statistics do not know.
+    /// Notes how many runs unknown to the statistics were left out after the last one.
     fn note_skipped(&mut self, runs: u64) {
         (self.skipped, self.are_counted) = (runs, false);
     }
@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// Returns the moment of the run after one that failed, which is planned for `next`.
+    /// Returns the moment of the run planned for `next`, after one that failed.
     #[cold]
     fn backed_off(&mut self, next: Timestamp, is_extra: bool, ended: Timestamp) -> Timestamp {
         // Without a delay the plan stands, even if it is in the past.
@@ -324,7 +324,7 @@ impl Plan {
         Ok(is_overdue)
     }
 
-    /// Leaves this run out, which is overdue, and plans the next, if there is one.
+    /// Leaves out this overdue run, and plans the next, if there is one.
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (before, counted) = (self.skipped, self.counted());

@@ -53,7 +53,7 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for `reason`.
+    /// Gives back a task that has not run, to be ended: because its time is up, by its own token, or for `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())

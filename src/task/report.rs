@@ -29,7 +29,7 @@ pub enum FailureSource {
     Trigger,
     /// The [gate](crate::gate) of a task; the run was skipped.
     Gate,
-    /// The [lease](crate::gate::Lease) of a run. If it failed to be watched, the run was skipped.
+    /// The [lease](crate::gate::Lease) of a run. If watching it failed, the run was skipped.
     Lease,
     /// The drop of a capture, a result or another value of a task.
     Drop,
@@ -60,7 +60,7 @@ impl FailureSource {
         }
     }
 
-    /// Returns whose code it is. The report puts its own task in the place of "a task".
+    /// Returns whose code it is. The report puts its own task in place of "a task".
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Task | Self::TimeLimit | Self::Displaced => "a task",

@@ -31,7 +31,7 @@ pub(crate) struct Run {
     pub(crate) started: Cell<Timestamp>,
     pub(super) number: Cell<u64>,
     pub(super) missed: Cell<u64>,
-    /// How many of the missed runs the statistics know already.
+    /// How many of the missed runs the statistics already know.
     pub(super) counted: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
     pub(super) failures: Cell<u32>,
@@ -150,7 +150,7 @@ impl Run {
         self.number.get()
     }
 
-    /// Returns how many runs were missed before this one of which the statistics do not know.
+    /// Returns how many runs unknown to the statistics were missed before this one.
     pub(crate) fn uncounted(&self) -> u64 {
         self.missed.get().saturating_sub(self.counted.get())
     }

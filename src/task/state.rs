@@ -144,8 +144,8 @@ impl Stage {
         matches!(self, Self::Scheduled)
     }
 
-    /// Ends the task other than by a run. Of a task that waits the caller takes the closure out, which will not run any
-    /// more; of one that runs, the worker drops what is left.
+    /// Ends the task other than by a run. If the task waits, the caller takes out the closure, which will not run; if
+    /// it runs, the worker drops what is left.
     #[inline]
     pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancellation {
         let (body_runs, found) = match self {

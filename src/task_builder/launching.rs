@@ -217,7 +217,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Submits a task without settings, with no detour over a builder if the pool adds nothing to it.
+/// Submits a task without settings, bypassing the builder if the pool adds nothing to it.
 #[inline]
 #[track_caller]
 pub(crate) fn schedule<T: Send + 'static>(
@@ -228,7 +228,7 @@ pub(crate) fn schedule<T: Send + 'static>(
     submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
 }
 
-/// Like [`schedule`], for a task at once, without a future.
+/// Like [`schedule`], but at once and without a future.
 #[inline]
 #[track_caller]
 pub(crate) fn execute(
@@ -279,8 +279,8 @@ fn submit_unawaited(
     }
 }
 
-/// Returns `true` if a plain task can go straight into the queue: as many workers are started as are wanted, the pool
-/// adds nothing to its tasks, and no subscriber listens.
+/// Returns `true` if a plain task can go straight into the queue: all wanted workers are started, the pool adds nothing
+/// to its tasks, and no subscriber listens.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()
@@ -314,7 +314,7 @@ fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, no
     }
 }
 
-/// Ensures that a worker will run the task, and that the timer thread watches over its time limit.
+/// Ensures that a worker will run the task, and that the timer thread watches its time limit.
 #[inline]
 fn ensure_threads(
     pool_ref: &PoolRef,
@@ -329,7 +329,7 @@ fn ensure_threads(
     })
 }
 
-/// Goes on with the panic of user code in a submission. The task is emptied before, because a drop may panic as well.
+/// Resumes the panic of user code in a submission. The task is emptied first, because a drop may panic as well.
 #[cold]
 fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);

@@ -102,7 +102,7 @@ pub(super) struct ClockState {
     alarms: Wakers,
     pub(super) workers: usize,
     is_auto: bool,
-    /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
+    /// How many threads other than workers wait, each from its first sleep to the end of its wait.
     pub(super) waiting: usize,
     /// How many workers drive an executor while they wait for something.
     pub(super) waiting_drivers: usize,
@@ -195,7 +195,7 @@ impl ClockState {
 /// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
 
-/// After so many moves by tasks beyond the end of [`ManualClock::run_for`] that returns in any case.
+/// After this many moves by tasks beyond its end, [`ManualClock::run_for`] returns in any case.
 const MOVES_BEYOND: u32 = 1_000;
 
 impl ManualClock {

@@ -37,7 +37,7 @@ impl Wakers {
         id
     }
 
-    /// Puts a waker to a place that another has, or had before it left. Returns the waker that was there.
+    /// Puts a waker in a place that another has, or had before it left. Returns the waker that was there.
     pub(crate) fn put(&mut self, id: PlaceId, waker: Waker) -> Option<Waker> {
         match self.find(id) {
             Ok(index) => {

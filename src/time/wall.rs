@@ -66,7 +66,7 @@ pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime)
 }
 
 impl Timestamp {
-    /// Returns when a worker looks at the wall clock after this moment: for all tasks at the same moments.
+    /// Returns when a worker next looks at the wall clock after this moment: the same for all tasks.
     pub(crate) fn next_look(self) -> Self {
         Self::PAST.on_grid_after(BETWEEN_LOOKS, self)
     }

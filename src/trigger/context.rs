@@ -21,7 +21,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// Returns the moment on the executor's clock, as far as can be said today.
+    /// Returns the moment on the executor's clock, as far as is known now.
     pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
         match self {
             Self::At(moment) => clock.deadline_of(moment),

@@ -131,11 +131,11 @@ impl Backoff {
 pub struct Retry<G> {
     inner: G,
     backoff: Backoff,
-    /// For when the trigger inside had planned the run that was last attempted.
+    /// When the last attempted run was due, as the inner trigger planned it.
     origin: (Timestamp, Option<SystemTime>),
     /// How many attempts at that run have failed, the last one included; zero if that has not.
     failed: u32,
-    /// True if the run that is planned is another attempt, and not one of the trigger inside.
+    /// True if the planned run is another attempt, and not one of the inner trigger's.
     is_attempt: bool,
     retries: u64,
     /// True if all runs are attempts at one call, so that one which does not take place is planned again.
@@ -148,7 +148,7 @@ impl<G> Retry<G> {
         Self { inner, backoff, origin, failed: 0, is_attempt: false, retries: 0, is_call: false }
     }
 
-    /// Learns how the run went that it was last asked for. Returns `true` if another attempt is to follow.
+    /// Learns how the run that it was last asked for went. Returns `true` if another attempt is to follow.
     fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) -> bool {
         if !self.is_attempt {
             self.origin = (run.planned, run.planned_wall);
@@ -209,7 +209,7 @@ impl<G: Trigger> Trigger for Retry<G> {
 }
 
 impl Retry<Every> {
-    /// Returns the trigger of one call, which is made at once and tried again: a second one never comes.
+    /// Returns the trigger of one call, made at once and retried: a second one never comes.
     pub(crate) fn of_call(backoff: Backoff) -> Self {
         Self { is_call: true, ..Self::new(every(Duration::MAX), backoff) }
     }

@@ -13,7 +13,7 @@
 //! it puts in is in the settings of that tool: [`mutants`].
 
 mod coverage;
-mod functions;
+pub(crate) mod functions;
 mod java_names;
 mod mutants;
 

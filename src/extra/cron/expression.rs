@@ -128,7 +128,7 @@ impl Expression {
     }
 }
 
-/// The marks of other forms, and what to write instead: of Go's cron, of Quartz and of systemd.
+/// The marks of other forms (Go's cron, Quartz, systemd), and what to write instead.
 const OTHER_FORMS: [(&[&str], &str); 4] = [
     (
         &["@every"],
@@ -202,7 +202,7 @@ impl Unit {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// Returns the value with a name that begins with that of three letters.
+    /// Returns the value whose name is the first three letters of `text`.
     fn by_long_name(&self, text: &str) -> Option<u8> {
         let begin =
             text.get(..3).filter(|_| text.bytes().all(|byte| byte.is_ascii_alphabetic()))?;
@@ -210,8 +210,8 @@ impl Unit {
         Some(self.min + place as u8)
     }
 
-    /// Writes the values from one to another by steps, so that the parser accepts it. If the second is lower, they go
-    /// on behind the last value with the first one. Weekdays have their names, whose meaning no dialect doubts.
+    /// Writes the values from `from` to `to` in steps, in a form that the parser accepts. If `to` is lower, they wrap
+    /// around. Weekdays are written by name, which means the same in every dialect.
     fn written(&self, from: u8, to: u8, step: u8) -> String {
         if from > to {
             let left = self.last() - from;
@@ -254,7 +254,7 @@ impl<'a> Piece<'a> {
         Some((self.part(before), self.part(after)))
     }
 
-    /// The piece without a letter at its end, if something is left of it then.
+    /// The piece without this letter at its end, if anything is left.
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))

@@ -45,13 +45,13 @@ pub(super) struct DaysOfWeek {
 
 #[derive(Clone, Copy)]
 struct Month {
-    /// The weekday of the first.
+    /// The weekday of the 1st.
     first: u32,
     length: u32,
 }
 
 impl Fields {
-    /// Returns the first time from `from` on and before `end` that is in all fields.
+    /// Returns the first time in `from..end` that matches all fields.
     pub(super) fn first_within(&self, from: i64, end: i64) -> Option<i64> {
         let today = Offset::UTC.to_datetime(Timestamp::from_second(from).ok()?).date();
         let mut date = self.day_from(today, end)?;
@@ -71,7 +71,7 @@ impl Fields {
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first day from this one on that is in all fields; `None` if it is in a month that begins later than `end`.
+    /// Returns the first day from this one on that matches all fields; `None` if its month begins later than `end`.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -85,7 +85,7 @@ impl Fields {
         Date::new(first.year(), first.month(), days.trailing_zeros() as i8).ok()
     }
 
-    /// Returns the days that are in all fields, as bits, of the month that begins with this day.
+    /// Returns, as bits, the days that match all fields in the month beginning with this day.
     fn days_in(&self, first: Date) -> u64 {
         if self.months & (1 << first.month()) == 0 {
             return 0;
@@ -97,7 +97,7 @@ impl Fields {
         both & ((2 << length) - 2)
     }
 
-    /// Returns the first second of a day, from `second` on, that is in all fields.
+    /// Returns a day's first second, from `second` on, that matches all fields.
     fn time_from(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         if self.hours & (1 << hour) != 0 {

@@ -10,7 +10,7 @@ use std::{fmt, time::Duration};
 const UNIT: u32 = 6;
 /// The number of buckets that share one width, from one power of two to the next, as a power of two.
 const OCTAVE: u32 = 7;
-/// A day, in nanoseconds. What is longer counts as this.
+/// A day, in nanoseconds. Longer spans count as this.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// Returns the bucket of a duration: its first eight binary digits from the unit on, and how many follow.

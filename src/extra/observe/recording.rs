@@ -175,7 +175,7 @@ impl Histograms {
     }
 }
 
-/// A line for the pool and one for each name, without an end of line after the last.
+/// A line for the pool and one for each name, without a newline after the last.
 impl fmt::Display for Histograms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pool: {}", self.pool)?;

@@ -17,8 +17,8 @@ use std::{
 use super::Watcher;
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
-/// Returns the code around the runs of a task that tells of each run which takes `limit` or longer. The `watcher` is
-/// the one of the task's executor, if it has one.
+/// Returns the code around a task's runs that reports each run of `limit` or longer. `watcher` is that of the task's
+/// executor, if it has one.
 pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
     task: &Submission<'_>,
     limit: Duration,
@@ -48,7 +48,7 @@ pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
 
 type TellSlow = dyn Fn(&SlowRun) + Send + Sync;
 
-/// One run that is watched, as the worker and the watcher share it.
+/// One watched run, shared by the worker and the watcher.
 struct WatchedRun {
     clock: Clock,
     tell: Arc<TellSlow>,

@@ -54,7 +54,7 @@ struct Lookout {
 /// One starvation, as its looks have found it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
-    /// Which task would have been next, and when the last one was taken before: while both stay, it is one starvation.
+    /// Which task would be next, and when the last one was taken: while neither changes, it is one starvation.
     of: Option<(TaskId, u64)>,
     /// The number of set times after which it is reported again.
     again_at: u32,

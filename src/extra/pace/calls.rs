@@ -32,15 +32,15 @@ pub(super) struct Calls {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    /// True if a call waits for the run that is to come, or about which the gate is asked.
+    /// True if a call waits for the coming run, or for the one the gate is asked about.
     is_called: bool,
-    /// Calls since the gate is asked: when the first came, and when their run would be due.
+    /// Calls since the gate was asked: when the first came and when their run would be due.
     since: Option<(u64, u64)>,
     period_end: u64,
 }
 
 impl Calls {
-    /// Submits a task that runs for its calls, and once in a period at most.
+    /// Submits a task that runs for its calls, at most once per period.
     #[track_caller]
     pub(super) fn submit<O: Outcome>(
         task: TaskBuilder<'_>,
@@ -96,7 +96,7 @@ impl Calls {
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// The run about which the gate was asked is put off, and its calls wait on.
+    /// The run that the gate was asked about is put off; its calls wait on.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {
@@ -111,7 +111,7 @@ impl Calls {
         waiting.period_end = now.saturating_add(self.period);
     }
 
-    /// A tick is over that a worker took then. Returns when the calls are due that still wait.
+    /// A tick that a worker took then is over. Returns when the calls that still wait are due.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();
         // Open with a moment before that: the gate was not asked. Closed while a call waits: it was, and no body began.
@@ -136,7 +136,7 @@ pub(super) struct Caller {
 
 impl Caller {
     /// Notes a call now. `until` says when its run is due, by the moments of this call and of the first one that waits.
-    /// After a shutdown a call does not put the run of others off. Returns `false` if the task has ended.
+    /// After a shutdown a call does not put off the run of others. Returns `false` if the task has ended.
     #[inline]
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
         let (calls, now) = (&*self.calls, self.calls.time.now());

@@ -71,7 +71,7 @@ struct QueueState<T> {
     pending: BTreeMap<u64, Option<ScheduledFuture<T>>>,
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
-    /// The takers that wait, in the order in which they came, and the tokens that wake them.
+    /// The waiting takers, in order of arrival, and the tokens that wake them.
     takers: BTreeMap<u64, CancellationToken>,
     last: u64,
 }
@@ -245,7 +245,7 @@ impl<T> CompletionQueue<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes one step: a change, and then the question whether a taker is to be woken for it.
+    /// Takes one step: makes a change, then checks whether to wake a taker for it.
     fn step<R>(&self, change: impl FnOnce(&mut QueueState<T>) -> R) -> R {
         let mut state = self.lock();
         let outcome = change(&mut state);

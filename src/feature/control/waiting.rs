@@ -18,7 +18,7 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// When an extra run was asked for.
     pub(super) extra: Option<Timestamp>,
-    /// When a caller asked for a planned run that was due already: its lateness begins anew then.
+    /// When a caller asked for a planned run that was due already: its lateness counts from then.
     pub(super) asked: Option<Timestamp>,
 }
 
@@ -27,8 +27,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due, if it comes before the plan, or the plan waits for the end of a pause. A gate may
-    /// put it off, also to a moment behind the plan.
+    /// Returns when the extra run is due, if it comes before the plan, or the plan waits for the end of a pause. A gate
+    /// may put it off, even to a moment after the plan.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
@@ -123,7 +123,7 @@ pub(super) fn change_waiting(
     }
 }
 
-/// A schedule may have values of the user's; nothing else needs a drop.
+/// A schedule may have user values; nothing else needs a drop.
 fn defer_drop(change: Change, deferred: &mut Deferred) {
     if let Change::Schedule(..) = change {
         deferred.push(|| discard(change));

@@ -53,8 +53,8 @@ impl Groups {
 }
 
 impl Pool {
-    /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
-    /// faster with one that was called off.
+    /// Ends members that their group has called off, or that run. Returns how many ended: a worker may have been faster
+    /// with one called off.
     pub(crate) fn end_called_off(
         &self,
         members: Vec<Member>,
@@ -71,8 +71,8 @@ impl Pool {
         ended
     }
 
-    /// Takes a member that its group has called off out of the queue, for the caller of the group's shutdown; or asks its
-    /// body to stop, if it runs.
+    /// Takes out of the queue a member that its group has called off, for the caller of the group's shutdown; or asks
+    /// its body to stop, if it runs.
     pub(crate) fn drain_member(&self, member: Member, reason: CancelReason) -> Option<DrainedTask> {
         let task = member.task.upgrade()?;
         if member.is_running() {

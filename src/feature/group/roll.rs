@@ -147,7 +147,7 @@ impl Roll {
                 || self.pending.keys().nth(free - 1).is_some_and(|last| key <= *last))
     }
 
-    /// Returns `true` if the group was shut down, and counts a submission that it refuses then.
+    /// Returns `true` if the group was shut down, and then counts the refused submission.
     pub(crate) fn refuses_more(&mut self) -> bool {
         self.rejected += u64::from(self.is_shut_down());
         self.is_shut_down()

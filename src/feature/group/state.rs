@@ -75,8 +75,8 @@ impl GroupState {
         self.roll.lock()
     }
 
-    /// Changes the group, under the lock of a member. Lets the members go whose turn has come then, and wakes the threads
-    /// that wait for the end of the group.
+    /// Changes the group, under the lock of a member. Lets go the members whose turn has then come, and wakes the
+    /// threads that wait for the end of the group.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,

@@ -65,7 +65,7 @@ pub(crate) struct Timeouts {
     /// How many heaps the queue gets, and how early its thread wakes.
     stripes: usize,
     lead: Duration,
-    /// The number of timer threads that are in no user code; a thread that is being started is one of them.
+    /// The number of timer threads outside user code; a thread that is being started is one of them.
     // Ordering: relaxed. The thread that makes it zero starts another, unless one has become free meanwhile.
     free: AtomicUsize,
     pub(crate) exceeded: Exceeded,

@@ -45,7 +45,7 @@ impl JoinRegistry {
         self.0.lock().len()
     }
 
-    /// Returns how many there are then.
+    /// Returns how many there now are.
     pub(in crate::pool) fn add(&self, awaited: Arc<Awaited>) -> usize {
         let mut entries = self.0.lock();
         entries.push(awaited);
@@ -100,8 +100,8 @@ pub(in crate::pool) struct Staying {
 }
 
 impl PoolView {
-    /// Returns what a worker sees that waits in the queue. Called under the lock of the workers; takes, one after the other,
-    /// the locks of the join registry, of the queue's waiters, and of the queue's ready list with all stripes.
+    /// Returns what a worker that waits in the queue sees. Called under the lock of the workers; takes, one after the
+    /// other, the locks of the join registry, of the queue's waiters, and of the queue's ready list with all stripes.
     pub(in crate::pool) fn under_workers_lock<E: Clone>(
         joins: &JoinRegistry,
         queue: &DelayedWorkQueue<E>,
@@ -205,7 +205,7 @@ impl Workers {
 }
 
 impl Staying {
-    /// Notes the reason that `look` finds beside earlier ones. Returns `true` if there is one.
+    /// Adds the reason that `look` finds to earlier ones. Returns `true` if there is one.
     fn note(&self, look: impl FnOnce() -> (usize, bool)) -> bool {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.
         let (tasks, joins) =

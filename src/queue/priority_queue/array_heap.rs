@@ -145,7 +145,7 @@ impl ArrayHeap {
         self.slots.push([0; ARITY]);
     }
 
-    /// Drops the last position. The heap keeps a group that becomes vacant for the next entry, and drops the one behind it.
+    /// Drops the last position. The heap keeps a newly vacant group for the next entry, and drops the one behind it.
     #[inline]
     fn shrink(&mut self) {
         self.len -= 1;

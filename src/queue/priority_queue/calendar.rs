@@ -40,12 +40,12 @@ use super::{
     slots::{NONE, Slots, chunk_of},
 };
 
-/// The level of the nearest entries, 2²⁴ ns (17 ms) behind the first one. So of a million tasks of the next second the heap has
-/// one in sixty at a time, and stays in the caches.
+/// The level of the nearest entries, 2²⁴ ns (17 ms) behind the first one. So of a million tasks due within a second,
+/// the heap has one in sixty at a time, and stays in cache.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
-/// An entry that is nearer to the first one, in nanoseconds, is not for the calendar.
+/// An entry fewer nanoseconds than this behind the first is not for the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
-/// The number of places of a level: twice as many as the buckets that it needs for one first entry.
+/// The number of places of a level: twice as many as the buckets it needs for a given first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
 /// The width of a bucket of level `k` is 2^(k - FINENESS).
@@ -57,7 +57,7 @@ pub(super) struct Calendar {
     pub(super) len: usize,
     /// A moment before which nothing here is due: larger than any deadline if there is no bucket.
     pub(super) floor: u64,
-    /// The bucket whose turn is the first.
+    /// The bucket whose turn comes first.
     nearest: u32,
     /// The chunk that became empty last, which may be in use again. It is kept for a bucket whose only entry comes and goes.
     idle: u32,
@@ -149,8 +149,8 @@ impl Calendar {
         Ok(slot)
     }
 
-    /// Removes the far entry with this slot and this sequence. Returns `true` as well if the nearest bucket may be another
-    /// one now.
+    /// Removes the far entry with this slot and this sequence. Returns `true` as well if the nearest bucket may have
+    /// changed.
     #[inline(always)]
     pub(super) fn remove<E>(
         &mut self,
@@ -173,7 +173,7 @@ impl Calendar {
     }
 
     /// Returns the oldest chunk of the nearest bucket. So entries with equal deadlines come near in the order of their
-    /// submission, if none was removed, as the lanes need it.
+    /// submission, if none was removed, as the lanes require.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }
@@ -226,7 +226,7 @@ impl Calendar {
         }
     }
 
-    /// Changes the ring of a chunk's bucket. A bucket without a chunk is not in use any more.
+    /// Changes the ring of a chunk's bucket. A bucket without a chunk is no longer in use.
     fn change_ring<E>(
         &mut self,
         slots: &mut Slots<E>,
@@ -258,7 +258,7 @@ impl Calendar {
         }
     }
 
-    /// Makes the bucket that begins there the nearest one, if its turn comes before the floor.
+    /// Makes the bucket at `start` the nearest one, if its turn comes before the floor.
     fn compare(&mut self, level: usize, start: u64) {
         let turn = start - (1 << width_bits(level) >> 3);
         if turn < self.floor {

@@ -23,7 +23,7 @@ use super::{
 };
 
 const LANES: u32 = 64;
-/// Two entries of one burst are no farther apart, in nanoseconds.
+/// Entries of one burst are at most this many nanoseconds apart.
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
@@ -123,7 +123,7 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// Called after the first entry of all has left, and perhaps others of its run, which begins with `next` now.
+    /// Called after the first entry of all has left, and perhaps others of its run, which now begins with `next`.
     fn pass_first_to(&mut self, next: u128) {
         if next != VACANT && nanos(next) == nanos(self.first) {
             self.first = next;

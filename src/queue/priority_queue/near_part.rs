@@ -171,7 +171,7 @@ impl NearPart {
         self.renew_first();
     }
 
-    /// Passes the entries that are no later than `latest` to `note`, in no particular order. It costs what it passes.
+    /// Passes the entries that are no later than `latest` to `note`, in no particular order. Linear in their number.
     pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         self.runs().for_each(|run| run.up_to(latest, note));
         self.heap.up_to(latest, note);

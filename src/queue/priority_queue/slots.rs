@@ -27,8 +27,8 @@ pub(super) const NONE: u32 = u32::MAX;
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small may have this many places.
 const SMALL_CHUNK: usize = 64;
-/// With half of all chunks that slots can name in use, none becomes a far chunk. So there is always one for the near part,
-/// which needs it only when all of its own are full.
+/// Once half the chunks that slots can name are used, none becomes a far chunk. So there is always one for the near
+/// part, which needs it only when all of its own are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -102,7 +102,7 @@ impl<E> Slots<E> {
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// Called after a place of a near chunk was freed that is not the first chunk.
+    /// Called after a place was freed in a near chunk that is not the first.
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
@@ -168,7 +168,7 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk that is in no ring, with memory for its elements, and for how many.
+    /// Returns a chunk that is in no ring, with memory for its elements, and its capacity.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);

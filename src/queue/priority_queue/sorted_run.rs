@@ -215,7 +215,7 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
-    /// Moves the front on from an entry that was popped and has no other right behind it.
+    /// Moves the front past a popped entry that has no other right behind it.
     #[inline(never)]
     fn pass_popped(&mut self) {
         if self.live == 0 {

@@ -71,7 +71,7 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// A thread that has missed an entry in its stripe and then sees an empty list knows that it has left the queue.
+    /// A thread that has missed an entry in its stripe and then sees an empty list knows that the entry has left.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -116,7 +116,7 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// The entries have no slots any more, and are found by their sequences.
+    /// The entries no longer have slots, and are found by their sequences.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);

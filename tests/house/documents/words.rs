@@ -42,6 +42,34 @@ fn the_pages_have_the_words_that_readers_search_for() {
     assert!(questions >= 13, "{questions} questions");
 }
 
+/// Turns of phrase that comments had, and that read as translated.
+const TRANSLATED: [&str; 8] = [
+    "is asked of",
+    "are asked of",
+    "is said of",
+    "are said of",
+    "the remains of",
+    "of which nothing",
+    "with a look at",
+    "a taking of",
+];
+
+#[test]
+fn comments_have_subjects_too() {
+    let mut files = 0;
+    for (path, text) in crate::evidence::functions::sources() {
+        files += 1;
+        let comments = text.lines().map(str::trim).filter_map(|line| line.strip_prefix("//"));
+        let comments: Vec<_> =
+            comments.map(|line| line.trim_start_matches(['/', '!', ' '])).collect();
+        let comments = comments.join(" ").to_lowercase();
+        for phrase in VAGUE.iter().chain(&TRANSLATED) {
+            assert!(!comments.contains(phrase), "{path} says \"{phrase}\"");
+        }
+    }
+    assert!(files > 100, "{files} files");
+}
+
 /// The pages that a user reads, and the decisions. The others are for those who change the crate.
 fn is_for_users(path: &Path) -> bool {
     let path = path.strip_prefix(root()).expect("a document");
