@@ -1,4 +1,4 @@
-//! The delay queues: elements are inserted with a deadline, and can be taken once it has come. There are two queues over one
+//! The delay queues: elements are inserted with a deadline, and can be taken once it passes. Two queues share one
 //! wait loop.
 //!
 //! ```text
@@ -19,19 +19,19 @@
 //!       out of order       arrives in order      17 ms ahead or more
 //! ```
 //!
-//! * **When does a submission come too late?** An insertion and `close` meet at the heap's lock: an
-//!   insertion that gets it first is in the heap when `close` returns, and a later one is refused
+//! * **When is a submission too late?** An insertion and `close` race for the heap's lock: an
+//!   insertion that wins is in the heap when `close` returns, and a later one is refused
 //!   ([`AdmissionState`]).
-//! * **Which thread is woken?** [`waiters`] has the protocol, and the argument why no wake-up is lost.
-//! * **Which entry is taken next?** The entry with the smallest deadline, and among equal ones the first that was submitted.
-//!   For a single heap that is the heap's order; [`striped`] says why it holds over several heaps.
-//! * The clock is read, elements are made and dropped, and threads are woken while no lock is held.
+//! * **Which thread is woken?** [`waiters`] has the protocol, and the argument that no wake-up is lost.
+//! * **Which entry is taken next?** The entry with the smallest deadline, and among equal ones the first submitted.
+//!   In a single heap that is the heap's order; [`striped`] says why it holds across several.
+//! * No lock is held while the clock is read, an element is made or dropped, or a thread is woken.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
-//! | element, entry | a value of the owner; the same with its deadline and its sequence |
+//! | element, entry | the owner's value; that value with its deadline and sequence |
 //! | sequence | a number that orders submissions and is never used twice |
 //! | ticket | identifies an entry while it is in the queue |
 //! | take, try to take | take an entry that is due, with and without waiting |

@@ -3,14 +3,14 @@
 //! # Parts
 //!
 //! * A [`Node`] is what the queue, the worker and the future share. **One lock** protects its state ([`state`])
-//!   together with the closure and the result, so none of the three can disagree with another.
-//! * The [`payload`] alone has the type of the closure, and moves closure and result in and out of the node. All
-//!   decisions are compiled once: they see a [`Task`], which is a node without its types, and under its lock the
-//!   [`Parts`] of it.
+//!   together with the closure and the result, so the three can never disagree.
+//! * Only the [`payload`] knows the closure's type, and it moves closure and result in and out of the node. All
+//!   decisions are compiled once: they see a [`Task`], which is a node without its types, and, under its lock, its
+//!   [`Parts`].
 //! * A periodic task has a [`Plan`]: its schedule and its counts.
 //! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
-//!   feature that decides about runs is one of the [`extensions`]. So a plain task with a closure of eight bytes takes
-//!   forty.
+//!   feature that decides about runs is one of the [`extensions`]. So a plain task with an eight-byte closure takes
+//!   forty bytes.
 //!
 //! # From the worker to the closure
 //!
@@ -21,7 +21,7 @@
 //!                               Hooks::invoke ──▶ before, closure, after
 //! ```
 //!
-//! A [`Run`] goes along, by reference, and says which run of which task it is.
+//! A [`Run`], passed by reference, says which run of which task it is.
 //!
 //! # Who may call what
 //!
@@ -32,7 +32,7 @@
 //! | any holder of a handle, and the pool | `cancel`, at any moment |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
-//! The lock is held only while the state moves. The closure is taken out to be run. A closure that will not run, a
+//! The lock is held only as the state changes. The closure is taken out to be run. A closure that will not run, a
 //! result that no call will take, and wakers are taken out as well, and are dropped or woken through
 //! [`unwind`](crate::unwind) after the lock is released. One step publishes the result and takes the list of waiters
 //! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** user values are dropped
@@ -40,16 +40,16 @@
 //!
 //! # A result that no call will take
 //!
-//! The result is dropped with the node, once the worker and the future have released it. Handles beside the future
-//! would keep the node, so a future that has made some abandons its result when it is dropped. So does a future of a
+//! The result is dropped with the node, once the worker and the future have released it. Other handles would keep
+//! the node, so a future that has made some abandons its result when it is dropped. So does a future of a
 //! `Result`, whose `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
-//! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the first one. A task that
-//! is queued again or moved may get another, which its [`Plan`] or its extras keep from the same step on, under the
+//! A queue slot locates a task's entry, for cancelling in O(log n). The future keeps the first one. A task that
+//! is queued again or moved may get another, which its [`Plan`] or its extras record in the same step, under the
 //! task's lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the queue
-//! compares sequence numbers, and uses none of them twice.
+//! compares sequence numbers, and never reuses one.
 
 mod alarm;
 mod around;

@@ -1,10 +1,10 @@
 //! Calling and dropping user code: the only module that does it.
 //!
-//! A task's closure, its captures, its result, the payload of a panic, a waker: any of it may panic, block or call back into
+//! A task's closure, its captures, its result, the payload of a panic, a waker: any may panic, block or call back into
 //! the crate. Three rules hold.
 //!
-//! 1. This module calls and drops it. Only the clone of a waker and a rejection handler, which may panic into their caller,
-//!    are called where they are needed.
+//! 1. This module calls and drops them. Only a waker's clone and a rejection handler, which may panic into their
+//!    caller, are called where they are needed.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the process's panic hook has reported it.
 //!    Dropping a payload is user code again: if that panics too, the second payload is leaked, or this might go on for ever.
@@ -17,7 +17,7 @@
 //!
 //! # Where a panic began
 //!
-//! Only the process's panic hook learns where a panic begins, and not whether it comes out of the call: another may have been
+//! Only the process's panic hook learns where a panic begins, but not whether it leaves the call: another may have been
 //! caught inside, or resumed. So the hook records each panic that begins in a call of [`contain_located`], which then looks
 //! its own up among them. The first executor with a failure handler puts the hook before the process's own
 //! ([`note_locations`]).

@@ -1,13 +1,13 @@
 //! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
 //! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer, or
-//! else keeps the [`Waker`] it was given, which is woken once the answer is there. A future passes the waker of its context;
-//! a blocked thread passes the waker that unparks it ([`block_on`]).
+//! else keeps the [`Waker`] it was given, which is woken once the answer is ready. A future passes the waker of its
+//! context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
 //! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a lock
-//! that the thread with the answer takes, too: these are the two sides of `queue::waiters`. Cloning, waking and dropping a
-//! waker is user code, so it happens outside that lock. A task does the same by hand, with a [`WaitList`]
-//! (`task::awaited`): its node has one lock for all.
+//! that the thread with the answer also takes: these are the two sides of `queue::waiters`. Cloning, waking or dropping
+//! a waker runs user code, so it happens outside it. A task does the same by hand, with a [`WaitList`]
+//! (`task::awaited`): its node has only one lock.
 
 use std::{
     mem,

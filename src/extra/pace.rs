@@ -10,20 +10,20 @@
 //!
 //! # Why the answer is true
 //!
-//! The gate lets a run pass only by changing the word from a moment that has come to *closed*, in one
-//! compare-and-exchange. An extender changes only an open word, and only to a later moment. All of them change one
-//! atomic and so have an order. An extension before the closing makes it fail, and the gate looks again; one after it
-//! finds the word closed, and returns `false`. So no run begins before an extension that was answered `true`. A user's
+//! The gate lets a run pass only by changing the word from a due moment to *closed*, in one
+//! compare-and-exchange. An extender changes only an open word, and only to a later moment. All change one
+//! atomic, which orders them. An extension before the closing makes it fail, and the gate looks again; one after it
+//! finds the word closed, and returns `false`. So no run begins before the moment of a granted extension. A user's
 //! gate is asked before the closing, so that no time passes after it.
 //!
-//! # Who opens the word again
+//! # What reopens the word
 //!
 //! * **The extender** of a one-shot task never does, since the task ends with that run. A series has each run under a
 //!   [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run is over or was left out after all. So an
 //!   extension during a run is refused, and one after it is for the next run.
 //! * **Calls**: the next call, with its own moment. The task is on demand, and a call that finds none waiting asks for
 //!   a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * A gate that is asked again about a run that it has let pass, whose lease was lost, opens it.
+//! * A gate that is asked again about a run it let pass, but whose lease was lost, opens it.
 //! * The end of the task drops the gate, and that closes the word for good.
 //!
 //! # What a call waits for
@@ -39,17 +39,17 @@
 //!
 //! The body itself says that it begins. The trigger finds the last row: it is asked for the next run after each tick,
 //! and if the calls are then still asked, or open with a moment from before the run was taken, no body began. It
-//! answers when the calls are due that still wait, so no request for a moment is lost on the way.
+//! answers when the calls still waiting are due, so no request for a moment is lost on the way.
 //!
-//! A throttled task keeps when its body last began, and its gate puts off whatever would begin within the period, also
-//! a run by hand.
+//! A throttled task notes when its body last began, and its gate puts off any run within the period, even one by hand.
 //!
-//! # Others who move the task
+//! # What else moves the task
 //!
 //! `cancel` ends it, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the gate looks, and
-//! the word decides then. `run_now` of a series is beside its schedule ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it
-//! passes the extender, and takes the calls of a debounced task with it. A call and a flush ask for their run after they have
-//! released the lock, since that may start a thread; if the run has begun meanwhile, one more takes place, for no call.
+//! the word decides then. `run_now` of a series is outside its schedule
+//! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and takes the calls of a debounced task
+//! with it. A call and a flush ask for their run after releasing the lock, since that may start a thread; if the run
+//! has begun meanwhile, one more takes place, for no call.
 
 mod calls;
 mod debounce;

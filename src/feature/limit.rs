@@ -1,24 +1,24 @@
-//! The time limit of a task: when it has to have ended, and when its present run has to.
+//! The time limit of a task: when it must have ended, and when its current run must.
 //!
-//! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the same lock, and
-//! the thread that moves it arms another expiry (`Task::arm_limits`); one that was armed for another limit finds that, and
-//! does nothing. A series has a limit for each run, while it is under way.
+//! A task that runs once must end by its due time plus its budget. The limit moves with the plan, under the same lock,
+//! and the thread that moves it arms another expiry (`Task::arm_limits`); one armed for another limit notices and does
+//! nothing. A series has a limit for each run, while it is under way.
 //!
-//! A series that goes on after a run that took too long is not called off by the token that its timer thread raises then: the
-//! token is the run's own. So the expiry notes under the task's lock that it raises it, and a request to the series has its
-//! effect until the body returns.
+//! A series that goes on after an overlong run is not called off by the token that its timer thread then raises: the
+//! token is the run's own. So the expiry notes under the task's lock that it raises it, and a request to the series
+//! still takes effect until the body returns.
 //!
 //! # Which thread wins
 //!
-//! The expiry and the end of the task meet at the lock of the task: the second finds the task done and does nothing. A task
+//! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. A task
 //! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the guard
 //! when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
 //!
 //! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread is: the
 //! worker that takes the task, or that has run it, compares the limit with the clock, and does under the same lock what the
 //! expiry would do. A body that ends at the very instant of its limit is timed out, and a task with no time at all never
-//! runs. So on a manual clock every such tie is exact, and the task's token counts as raised from that very instant on as
-//! well (`CancellationToken::set_limit`).
+//! runs. So on a manual clock every such tie is exact, and the task's token counts as raised from that instant
+//! too (`CancellationToken::set_limit`).
 //!
 //! A run by hand leaves the limit, and the token with it, to the timer thread, which may be gone.
 

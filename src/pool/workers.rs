@@ -9,20 +9,20 @@
 //!
 //! # Starting
 //!
-//! The thread factory is user code, so no thread holds a lock while it works. In place of a lock there is a *permit*: one
-//! thread at a time starts a worker, and others that want one wait for the permit. Other threads rely only on **started**
-//! workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as started
-//! whatever its factory is doing, so every worker that checks whether it is surplus is counted itself. If there are too
-//! many now, the workers that checked before the new one was counted check again ([`Workers::mark_started`]).
+//! The thread factory is user code, so no thread holds a lock while it runs. In place of a lock there is a *permit*:
+//! one thread at a time starts a worker, and others that want one wait for the permit. Other threads rely only on
+//! **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as
+//! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If there
+//! are too many now, the workers that checked before the new one was counted check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
 //! > A task that is due never waits while the pool may have another worker.
 //!
-//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*. A started worker that
-//! waits for a task to take is *idle*, as the queue knows. A worker is *about to search* if it has not looked for a task
-//! yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in time. The
-//! rule follows from this invariant, which holds except while a thread is in one of the steps below:
+//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*. A started worker
+//! waiting for a task to take is *idle*: the queue knows it. A worker is *about to search* if it has not looked for a
+//! task yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in time.
+//! The rule follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
 //! > If a task is pending, a worker is idle, is about to search or is being started, or as many are started as are wanted.
 //!
@@ -35,17 +35,17 @@
 //!   next entry at once need not, since no thread has relied on it.
 //! * *An idle worker that retires* leaves an idle worker behind if a task is pending, and two if there are two tasks. That
 //!   is more than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
-//! * *A worker that queues a periodic task again* looks for a task next. It announces this before, so that no other thread
-//!   starts a worker for that task.
+//! * *A worker that queues a periodic task again* looks for a task next. It announces this first, so that no other
+//!   thread starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A worker that is dropped in a closed queue, or beside workers that all wait for tasks*, looks for another (a
+//! * *A worker that is dropped in a closed queue, or while all others wait for tasks*, looks (a
 //!   thread factory may have kept it and drop it late).
 //! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
-//! A start that fails is the one exception: the thread that tried goes on, and the next step tries again. In a closed queue
-//! there may be no next step. So a thread that fails there, while no worker lives, ends the tasks that are to come. Apart
-//! from that no step asks whether the queue is closed: the tasks that a shutdown has left fall due as well.
+//! A failed start is the one exception: the thread that tried goes on, and the next step tries again. In a closed queue
+//! there may be no next step. So a thread that fails there, while no worker lives, ends the tasks still to come. No
+//! other step asks whether the queue is closed: the tasks that a shutdown leaves fall due as well.
 //!
 //! # Retiring
 //!
@@ -60,25 +60,25 @@
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
 //! The lock of a stripe orders a submission; the steps of a taking worker are sequentially consistent. A worker asks while
-//! the queue counts it as one that waits, so no thread starts another only because this one asks. If it retires it leaves
-//! the queue under the lock of this module, so no thread that counts under that lock takes it for idle any more.
+//! the queue counts it as waiting, so no thread starts another only because this one asks. If it retires, it leaves
+//! the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being started
 //! ([`Workers::try_spawn_permit`]). Of two workers that take an entry at once, the one that leaves the queue later sees that
 //! the other has left; and of two threads that look, the second sees the permit of the first. No thread that has taken
-//! an entry waits for the permit, because the permit holder may start no worker. So the holder looks when it has given
+//! an entry waits for the permit, because the holder might start no worker. So the holder looks when it has given
 //! the permit back. A worker says under the lock of this module that it has searched; by then the queue knows that it
 //! waits, or it takes an entry. How a worker that stays comes to retire: [`retiring`].
 //!
 //! # Settings
 //!
-//! A thread changes a setting under the lock of this module, also while the workers work. A retiring worker reads it under
+//! A thread changes a setting under the lock of this module, even while workers run. A retiring worker reads it under
 //! that lock. A submission reads it when its task is queued, so the queue's locks order it after the change; and a thread
-//! that enlarges the core looks at the queue then. Where the core gets smaller, the thread wakes the workers once; those
+//! that enlarges the core looks at the queue then. If the core shrinks, the thread wakes the workers once; those
 //! that are surplus retire after the keep-alive if no task comes.
 //!
 //! The lock protects everything in [`Roster`]. [`Workers::try_retire`], [`Workers::try_spawn_permit`] and [`Workers::count`]
-//! call a closure under it, which looks at the queue while the count cannot change (`docs/locks.md`).
+//! call under it a closure that looks at the queue while the count cannot change (`docs/locks.md`).
 
 mod retiring;
 

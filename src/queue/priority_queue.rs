@@ -1,16 +1,16 @@
-//! The priority queue: which entry is due next. It knows no lock, no clock and no task. Each stripe has one, and other
+//! The priority queue: which entry is due next. It knows of no lock, clock or task. Each stripe has one, and other
 //! modules call it *the heap*.
 //!
 //! ```text
 //!   near part   array heap │ sorted run │ lanes    in order
-//!   calendar    bucket, bucket, …          without order, until a bucket's time comes near
+//!   calendar    bucket, bucket, …          unordered, until a bucket's time comes near
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! * The [sorted run](sorted_run) has the entries that arrive in the order of their deadlines.
+//! * The [sorted run](sorted_run) has the entries that arrive in deadline order.
 //! * The [`Calendar`] has entries 17 ms or more behind the first one. Insertion and removal cost the same however many there
 //!   are. Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by bucket.
-//! * The [lanes] have bursts, beside a large heap, and the [heap](array_heap) has all other entries.
+//! * The [lanes] have bursts, if the heap is large, and the [heap](array_heap) has all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
@@ -21,18 +21,18 @@
 //!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
 //! ```
 //!
-//! # The first of all
+//! # The head
 //!
 //! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that takes
 //! the first near entry out also brings the nearest bucket near ([`settle_until`](PriorityQueue::settle_until)), unless
-//! that has several chunks. Only then is the head a mere *bound*: the floor. It is never later than the first deadline, so
-//! a thread that waits for it is not late. A thread that finds it due brings one chunk near, publishes the new head, and
-//! looks again.
+//! it has several chunks. Only then is the head a mere *bound*: the floor. It is never later than the first deadline,
+//! so a thread that waits for it is not late. A thread that finds it due brings one chunk near, publishes the new head,
+//! and looks again.
 //!
 //! # Invariants
 //!
-//! 1. Each entry is in one part, and its slot tells in which: it has the key of a far entry, and the position of a near one.
-//! 2. If the first near entry is due before the floor, it is the first of all. Otherwise the nearest bucket has
+//! 1. Each entry is in one part, and its slot tells which: it has the key of a far entry, the position of a near one.
+//! 2. If the first near entry is due before the floor, it is first overall. Otherwise the nearest bucket has
 //!    several chunks, or `settle_until` stopped at its work limit.
 
 mod array_heap;

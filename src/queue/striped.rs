@@ -1,8 +1,8 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
-//! Its heaps, the *stripes* ([`stripe`]), have a lock each. A thread always offers into the same
-//! stripe, so threads that submit at the same time do not contend. An element's ticket names its
-//! stripe, so removal is direct and exact. An element that waits for no moment is *parked* in its stripe, in a second heap.
+//! Its heaps, the *stripes* ([`stripe`]), have a lock each. A thread always offers to the same stripe, so threads that
+//! submit at the same time do not contend. An element's ticket names its stripe, so removal is direct and exact. An
+//! element not waiting for a moment is *parked* in its stripe, in a second heap.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -10,22 +10,22 @@
 //!   offer ──▶ stripe 2 ─┘         that are due right behind it
 //! ```
 //!
-//! Due entries leave a stripe in batches and go to the [`ready`] list, where they wait in order for all takers.
+//! Due entries leave a stripe in batches and go to the [`ready`] list, where they wait in order for any taker.
 //!
 //! # Order over all stripes
 //!
-//! The next entry is the one with the smallest deadline, and among equal ones the first that was submitted.
+//! The next entry is the one with the smallest deadline, and among equal ones the first submitted.
 //!
 //! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest head, unless the list
 //! has a smaller one, and **reads the other heads again** before it pops. Why this is right: let A be due before B, and
-//! let its submission be over before B's begins, in any thread. A thread that takes B, from its stripe or from the list,
+//! let its submission end before B's begins, in any thread. A thread that takes B, from its stripe or from the list,
 //! reads the other heads after B was admitted, and so after A was. A cannot be on its way from a stripe to the list,
-//! because that takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
+//! because the move takes that lock. So the thread sees A and starts over, and B is never taken before A.
 //!
-//! If heads are exactly *equal*, the sequences decide, which are behind the locks. For the list and one stripe the thread
-//! holds both anyway. Equal heads of two stripes are rare, and `pop_among_equals` simply takes all locks.
+//! If heads are exactly *equal*, the sequences, which are behind the locks, decide. For the list and one stripe the
+//! thread holds both anyway. Equal heads of two stripes are rare, and `pop_among_equals` simply takes all locks.
 //!
-//! The list's lock is taken first, and then the stripes' in the order of their numbers. An offer takes only its stripe's.
+//! The list's lock is taken first, and then the stripes' in numerical order. An offer takes only its stripe's.
 
 mod ready;
 mod stripe;

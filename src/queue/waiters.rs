@@ -1,52 +1,52 @@
-//! The waiters: which threads search for an element, which sleep until when, and which one is woken.
+//! The waiters: which threads search for an element, which sleep, until when, and which is woken.
 //!
-//! A thread in `take` either *searches*: it is awake and will look at the heads; or it *waits*: it sleeps, and is
-//! listed. At most two waiters are *armed*, listed with a deadline: the **leader** with the first, its **deputy** with
-//! the second. The others are **followers**. (A limit of the caller's own, as the keep-alive, is not listed.) So one
-//! deadline wakes one thread, however many there are, and a leader that leaves with its element has no thread to wake,
-//! because the deputy leads already.
+//! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it sleeps and is
+//! listed). At most two waiters are *armed*, listed with a deadline: the **leader** with the first, its **deputy** with
+//! the second. The others are **followers**. (The caller's own limit, such as the keep-alive, is not listed.) So one
+//! deadline wakes one thread, however many wait, and a leader that leaves with its element has no thread to wake,
+//! because the deputy already leads.
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify
 //!       searching ──────────────▶ waiting ──────────────────────────▶ searching
 //!          │  ▲
 //!          │  └── begin_search
-//!          └── end_search, with an element or without
+//!          └── end_search, with or without an element
 //! ```
 //!
 //! # Which thread wakes a waiter
 //!
-//! * *A thread that makes a head nearer*, after it has published the head, if no thread searches and
+//! * *A thread that makes a head nearer*, after publishing the head, if no thread searches and
 //!   no waiter is armed early enough.
-//! * *The last searcher that leaves*, for the elements that it leaves behind, under the same condition.
-//! * *A thread that closes a queue that is empty, or empties one that is closed*: it wakes all, for
-//!   there will be no more elements.
+//! * *The last searcher to leave*, for the elements it leaves behind, under the same condition.
+//! * *A thread that closes an empty queue, or empties a closed one*: it wakes all, since no more
+//!   elements will come.
 //! * *A caller that changes how long a thread may wait*: it wakes all, so that each asks for its limit again.
 //!
-//! News for all also concerns a thread that has looked and is not listed yet. So a wake-up of all begins a new *round*,
+//! News for all also concerns a thread that has looked but is not yet listed. So waking all begins a new *round*,
 //! counted under the lock of the list. A thread reads the round before it looks, and looks again if the round has changed
 //! by the time the thread is listed.
 //!
-//! The notifier increments `searching` on behalf of the waiter that it wakes, so that no second one is woken before the
-//! first has looked.
+//! The notifier increments `searching` on behalf of the waiter that it wakes, so that no other is woken before it
+//! has looked.
 //!
 //! # Why no wake-up is lost
 //!
-//! The argument is the same in the whole crate: other modules name their two sides and refer to it. One side brings news, the
-//! other waits for it. *Each first writes what the other reads afterwards*:
+//! The argument is the same throughout the crate: other modules name their two sides and refer to it. One side brings
+//! news, the other waits for it. *Each first writes what the other reads afterwards*:
 //!
 //! | the side that brings news | the side that waits |
 //! |---|---|
 //! | 1. publishes it | 1. says that it waits |
 //! | 2. reads which threads wait, and wakes | 2. looks for news, and sleeps if there is none |
 //!
-//! A waiting side that finds no news has looked before the other published it. It had said by then that it waits, so the other
-//! side, which reads this afterwards, sees it. At least one of the two sees the other. If both do, a wake-up is in vain.
+//! A waiting side that finds no news looked before the other published it. By then it had said that it waits, so the
+//! other side, reading later, sees it. At least one of the two sees the other. If both do, a wake-up is wasted.
 //!
-//! For this both sides must agree on one order of the four steps. There are two ways:
+//! This needs both sides to agree on one order of the four steps. There are two ways:
 //!
-//! * *A lock* that each side takes in its first step, or in its second, or between the two. The side that takes it later sees
-//!   what the other has written. Most make both steps under it ([`Watched`](crate::wait)).
+//! * *A lock* that each side takes in its first step, its second, or between them. The side that takes it later sees
+//!   what the other has written. Most modules take both steps under it ([`Watched`](crate::wait)).
 //! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone
 //!   a write may take effect after the read that follows it, so that neither side sees the other.
 //!
@@ -54,23 +54,23 @@
 //!
 //! # The two sides of a queue
 //!
-//! > As long as a head is published, a thread searches, or a waiter is armed for that head's deadline
+//! > While a head is published, either a thread searches, or a waiter is armed for that head's deadline
 //! > or for an earlier moment, or there is no waiter.
 //!
-//! Waiters are listed under a lock, but all insertions would contend for it. So two numbers are outside of it: `searching`, and
-//! `wake_before`, the smallest moment for which a waiter is armed. All accesses in this table are sequentially consistent:
+//! Waiters are listed under a lock, for which all insertions would contend. So two numbers are outside it: `searching`,
+//! and `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
 //! |---|---|
 //! | 1. publishes the head | 1. lists itself and sets `wake_before` (to wait) |
-//! | 2. reads `searching`; not zero: done | 2. decrements `searching`; others are left: done |
+//! | 2. reads `searching`; not zero: done | 2. decrements `searching`; others remain: done |
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
 //! | 4. wakes a waiter, under the lock | 4. nearer than `wake_before`: searches on, or wakes a waiter |
 //!
 //! An inserting thread that finds a searcher leaves the wake-up to it, and a searcher leaves it to the other searchers: the
-//! last of them decides. If the inserting thread finds none, it reads `wake_before` as the waiter has set it.
+//! last of them decides. If the inserting thread finds none, it reads `wake_before` as the waiter set it.
 //!
-//! A thread that moves a head back, removes it, or takes it without a search wakes no thread: the waiter that is armed for
+//! A thread that moves a head back, removes it, or takes it without a search wakes no thread: the waiter armed for
 //! it wakes too early, once. `wake_before` is zero while no thread waits: all are busy then, and look when they are done.
 
 use std::{task::Waker, time::Duration};

@@ -1,11 +1,11 @@
-//! The payload: the one part of a task that depends on the type of a closure.
+//! The payload: the one part of a task that depends on the closure's type.
 //!
-//! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. The submission makes it;
-//! all others see it as a [`Task`], without those types. The future knows the type of the result, and hands in a place
-//! of that type to have it taken out.
+//! A task is a [`Node`]: one allocation with a lock around the closure, later the result. The submitter makes it; all
+//! other code sees it as a [`Task`], without those types. The future knows the type of the result, and passes a place
+//! of that type to receive it.
 //!
 //! This file is compiled for each closure, in the user's crate. So it is small: it moves a closure or a result, calls
-//! it, or drops it. Code that is compiled once decides, by the rest of the node ([`Parts`]).
+//! it, or drops it. Code compiled once decides, from the rest of the node ([`Parts`]).
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -23,9 +23,9 @@
 //!
 //! # Sixteen bytes
 //!
-//! With a closure of eight bytes, the lock of a plain task protects sixteen: the closure, and before it one word with
+//! With an eight-byte closure, a plain task's lock protects sixteen bytes: the closure, and before it one word with
 //! the state and a tag. There is no word for the [`Extras`]: the first of them moves the content into a box, and the
-//! box takes its place ([`Slot`]). So a decision is handed a copy of the state; what it has decided is written back,
+//! box takes its place ([`Slot`]). So a decision is handed a copy of the state; its decision is written back,
 //! and fresh extras are put in, before the lock is released.
 
 use super::{

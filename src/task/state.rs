@@ -13,10 +13,10 @@
 //!   to queue it again.
 //! * **Running**: the closure is on a worker's stack.
 //! * **Completed, Failed, Cancelled**: final. Taking the result of the first two makes them `Claimed`. A series whose
-//!   trigger has ended has completed, with a result or without ([`Stage::Exhausted`]).
+//!   trigger has ended has completed, with or without a result ([`Stage::Exhausted`]).
 //!
-//! Each move takes `&mut self`, so it happens under the task's lock, and says what has to be *done*: whether the
-//! closure is to be taken out, or the result is not to be kept. The [`payload`](super::payload) does it in the same
+//! Each move takes `&mut self`, so it happens under the task's lock, and says what has to be *done*: whether to
+//! take the closure out, or to discard the result. The [`payload`](super::payload) does it in the same
 //! step.
 //!
 //! # Cancelling races with running

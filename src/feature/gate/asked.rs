@@ -17,23 +17,23 @@
 //! ```
 //!
 //! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after the
-//! answer, which may have taken long.
+//! answer, which may have been slow.
 //!
 //! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A thread
-//! that ends the task before that step keeps the body from running, and one that comes later finds a body that runs. A run
-//! that does not take place is published as one that another is to follow, and the task is then ended as one that waits
+//! that ends the task before that step keeps the body from running, and a later one finds the body running. A run
+//! that does not take place is published as if another were to follow, and the task is then ended as a waiting one
 //! ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
-//! To be asked again is another deadline for the entry in the queue. [`Asked`] keeps what the entry does not say: for which
-//! moment the run was planned and how often the gate was asked, and the deadline for which the task was queued. A worker that
-//! takes the task for just that deadline has the same tick before it, unless the gate was told of another plan meanwhile:
-//! that is another tick, also if it comes back to the same moment. An extra run has a tick of its own, beside the plan.
+//! Asking again means another deadline for the entry in the queue. [`Asked`] keeps what the entry does not say: the
+//! moment the run was planned for, how often the gate was asked, and the deadline the task was queued for. A worker
+//! that takes the task for just that deadline has the same tick before it, unless the gate was told of another plan
+//! meanwhile: that is another tick, even if it returns to the same moment. An extra run has its own, beside the plan.
 //!
 //! # An answer that comes later
 //!
-//! While a gate has not answered yet its task is in the queue, due at the moment for which it was taken, but
+//! Until a gate has answered, its task is in the queue, due at the moment for which it was taken, but
 //! [parked](crate::entry::Timing). The thread that answers first puts the answer into the slot, and then lets the task go as a
 //! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the answer
 //! when it queues the task. So no answer is overlooked.
@@ -43,8 +43,8 @@
 //!
 //! # The token of a leased run
 //!
-//! A lease that is lost has to raise the token of its run, and must not call the task off, which is what the task's raised
-//! token means. So a leased run has a task's token of its own, as one with a time limit has; the lease gets its parent.
+//! A lost lease must raise its run's token but not call the task off, which is what raising the task's token means. So
+//! a leased run has a task's token of its own, as one with a time limit does; the lease gets its parent.
 
 use std::time::Duration;
 

@@ -10,20 +10,20 @@
 //!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
 //! ```
 //!
-//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Only the permits count it; for every
-//! caller it is pending.
+//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Only the permits count it; to
+//! every caller it is pending.
 //!
 //! These hold whenever the lock is free:
 //!
 //! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are parked.
-//! * `running` and `asking` count the members that stand so: together at most as many as there are permits, unless the limit
+//! * `running` and `asking` count such members: together at most as many as there are permits, unless the limit
 //!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
 //!
-//! A group is shut down itself, or ends with its last member after a shutdown of its executor. Once either has begun no pause
-//! begins any more, because it would put off the end without limit.
+//! A group is shut down itself, or ends with its last member after a shutdown of its executor. Once either has begun,
+//! no pause may begin, because it would put off the end indefinitely.
 
 use std::{collections::BTreeMap, mem};
 

@@ -1,13 +1,13 @@
 //! Retiring: when an idle worker leaves, and why it stays.
 //!
-//! An idle worker asks, before it sleeps and after each wake-up, until when it is to wait for a task
+//! An idle worker asks, before it sleeps and after each wake-up, until when to wait for a task
 //! ([`Workers::idle_limit`]). [`Workers::try_retire`] decides under the lock of the workers; the [module above](super) says
-//! why workers that retire forget no task.
+//! why retiring workers forget no task.
 //!
 //! # Staying
 //!
-//! A worker that may retire wakes up after the keep-alive. One that may not sleeps until it is woken, so an idle pool makes
-//! no wake-ups. The thread that changes what the worker has seen has it ask again. There are two reasons to stay:
+//! A worker that may retire wakes up after the keep-alive. One that may not sleeps until it is woken, so an idle pool
+//! has no wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
 //!
 //! * **Tasks wait for a moment**, and too few others are idle. That ends when there are fewer such tasks. A thread that
 //!   takes out a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one,
@@ -16,9 +16,9 @@
 //!
 //! # Why no worker stays for a reason that is gone
 //!
-//! A worker that stays notes the reason and looks *then*; a thread that changes something does so and reads the note then.
-//! What both look at is behind locks, which order the two ([`queue::waiters`](crate::queue)). The worker knows its reason
-//! only after the look, so it first notes both reasons, and corrects the note after looking ([`note`](Staying::note)).
+//! A worker that stays notes the reason and *then* looks; a thread that changes something does so and then reads the
+//! note. What both look at is behind locks, which order the two ([`queue::waiters`](crate::queue)). The worker knows
+//! its reason only once it has looked, so it first notes both, and then corrects the note ([`note`](Staying::note)).
 //! The thread that finds a reason gone withdraws it and wakes *all* workers; one that still has to stay notes it anew.
 
 use super::{Roster, Workers};
