@@ -3,7 +3,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::{hooks::Hooks, *};
+use super::{observer::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
     entry::{Moved, Timing},
@@ -24,7 +24,7 @@ fn run(task: Arc<Task>) -> Verdict {
     let stop = CancellationToken::with_clock(clock.clone());
     let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
     let run = Run::new(worker, task, 1, Timestamp::PAST, Timestamp::PAST);
-    run.task().run(&run, &Hooks::default())
+    run.task.run(&run, &Hooks::default())
 }
 
 /// A series with this period and without settings, for the models.

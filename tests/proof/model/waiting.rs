@@ -1,10 +1,9 @@
 //! Waits that end: by a token, a time limit, or a keep-alive; and races between these.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
 use punctual::{
-    CancellationToken, DelayQueue, Limit, ManualClock, ScheduledThreadPoolExecutor, TaskError,
-    TaskHandle, Worker, current_task,
+    CancellationToken, ScheduledThreadPoolExecutor, TaskError, TaskHandle, Worker, current_task,
 };
 use shuttle::thread;
 
