@@ -182,7 +182,11 @@ impl Sources {
         let others: Vec<_> = match &others[..] {
             [alone] => vec![(*alone, LEVELS.to_vec())],
             _ => {
-                let each = |level: &i32| others.iter().map(|it| (*it, vec![*level])).collect();
+                let each = |last: &i32| {
+                    // Those before as well: a pause may have ended since they were asked for, or a job may have come.
+                    let priorities: Vec<_> = LEVELS.into_iter().filter(|it| it <= last).collect();
+                    others.iter().map(|it| (*it, priorities.clone())).collect()
+                };
                 self.levels.iter().flat_map::<Vec<_>, _>(each).collect()
             }
         };
