@@ -1,4 +1,4 @@
-//! What is under the lock of the board.
+//! The state of a queue in memory, which the lock of the board protects.
 //!
 //! # Invariants
 //!

@@ -13,6 +13,8 @@
 //! Jobs with an ordering key have none. Of the others the worker claims those of one priority in all sources before those of the next. If there is one
 //! source, its statement does that alone. If there are several, the worker needs to know which priorities there are: nearly always there is one.
 //! The statement that marks what has become due answers that too, so each claim from several sources begins with it.
+//! A pause may end, or a job come, between two of these questions. So each also asks for the priorities before its own, and no source
+//! gives a low job while it has a high one.
 //!
 //! # Other machines
 //!

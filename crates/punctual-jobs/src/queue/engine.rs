@@ -102,7 +102,7 @@ impl NewJob {
         }
     }
 
-    /// What is enqueued at a tick: a job with an ordering key of its own, so that its runs do not overlap.
+    /// Returns the job that a tick enqueues. Its own ordering key keeps the runs from overlapping.
     pub(crate) fn of_tick(
         schedule: &str,
         name: &'static str,

@@ -123,7 +123,7 @@ fn eighths(text: &str) -> u16 {
 /// A rectangle: its left upper corner, its width and its height.
 type Rectangle = [f32; 4];
 
-/// What is drawn on the ground: rectangles of each colour, and above them the texts.
+/// The layers above the ground: the rectangles of each colour, and then the texts.
 #[derive(Default)]
 struct Drawing {
     rectangles: BTreeMap<&'static str, Vec<Rectangle>>,
