@@ -109,7 +109,7 @@ pub(crate) type Attachment = Box<dyn Send>;
 pub(crate) struct TimeLimit {
     /// When the task has to have ended, or, if it is a series, its present run.
     moment: Option<Timestamp>,
-    /// The time that a one-shot task has from its plan on.
+    /// How long a one-shot task has from its planned time.
     budget: Option<Duration>,
     is_ignored: bool,
     /// The timer thread raises the token of the run of a series, or has raised it.

@@ -13,7 +13,7 @@
 //! closure of the pool is alive any more, and that the hook has returned.
 //!
 //! A shutdown advances the phase *first* and then closes the queue. So a submission that is refused finds the pool shut
-//! down; and the queue is not finished, so the pool does not tidy, before each admitted task has been taken or removed.
+//! down; and the queue is not finished, so the pool does not tidy, until each admitted task has been taken or removed.
 //! [`workers`](crate::pool::workers) ensures that a worker comes for the task.
 //!
 //! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*: it
@@ -29,8 +29,9 @@
 //! code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has a stack of
 //! [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
 //!
-//! A thread that is being torn down may have lost its stack, and still drop an executor that a thread-local owned. It then
-//! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same pool.
+//! A thread being torn down may have no scopes left, and still drop an executor that a thread-local owned. It then
+//! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same
+//! pool.
 
 use std::{cell::RefCell, ptr, task::Waker};
 

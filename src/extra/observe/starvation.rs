@@ -56,7 +56,7 @@ struct Lookout {
 struct Episode {
     /// Which task would be next, and when the last one was taken: while neither changes, it is one starvation.
     of: Option<(TaskId, u64)>,
-    /// The number of set times after which it is reported again.
+    /// It is reported again after this many times `after`.
     again_at: u32,
 }
 

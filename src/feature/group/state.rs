@@ -95,7 +95,7 @@ impl GroupState {
         answer
     }
 
-    /// Changes the group, with no lock held, and lets go the members whose turn has come.
+    /// Changes the group, with no lock held, and releases members whose turn has come.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
         let mut deferred = Deferred::default();
         let answer = self.step(&mut deferred, change);
