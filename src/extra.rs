@@ -165,7 +165,8 @@ impl Handle {
     /// * [`InvokeError::Rejected`] as soon as one closure is rejected.
     /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
     ///
-    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are cancelled and signalled.
+    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are cancelled and
+    /// signalled.
     #[doc(alias("select_ok", "race"))]
     #[track_caller]
     pub fn invoke_any<T: Send + 'static, E: Send + 'static>(

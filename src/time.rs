@@ -2,8 +2,8 @@
 //!
 //! # Timestamps
 //!
-//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years. Arithmetic saturates, and the
-//! largest value means *never*, which no clock ever reads: `Duration::MAX` is a legal delay that never ends.
+//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years. Arithmetic saturates,
+//! and the largest value means *never*, which no clock ever reads: `Duration::MAX` is a legal delay that never ends.
 //!
 //! # The two clocks
 //!

@@ -80,7 +80,8 @@ impl Word {
     /// closed. A caller that `joins` a run writes in any case, so that the run sees what the caller has done before.
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
-        // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of `close_at`.
+        // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of
+        // `close_at`.
         let mut seen = self.0.load(Ordering::Acquire);
         while seen != CLOSED {
             let moment = moment();

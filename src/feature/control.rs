@@ -23,8 +23,8 @@
 //!
 //! All of this happens under the task's lock, under which a worker also queues the task again.
 //!
-//! * **In the queue**: the thread moves the entry to the moment that [`Standing`] derives from the one that it finds, in one
-//!   step under the queue's lock.
+//! * **In the queue**: the thread moves the entry to the moment that [`Standing`] derives from the one that it finds,
+//!   in one step under the queue's lock.
 //! * **With a worker**, if the entry is not there: the task runs, has been taken out to be run, or is about to be
 //!   queued again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in
 //!   the step that queues the task. The current run goes on. For a one-shot task the change comes too late.
@@ -33,13 +33,13 @@
 //!
 //! # Races
 //!
-//! * *A worker takes the entry*: before the change, which is then noted, or after it, from where the change has moved it. The
-//!   queue's lock orders the two.
+//! * *A worker takes the entry*: before the change, which is then noted, or after it, from where the change has moved
+//!   it. The queue's lock orders the two.
 //! * *A cancellation*: the task's lock orders the two. A task that has ended changes no more.
 //! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for another
 //!   limit notices, and does nothing.
-//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a closed
-//!   queue, so whatever a shutdown lets run is over in time.
+//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a
+//!   closed queue, so whatever a shutdown lets run is over in time.
 
 mod waiting;
 mod wall;
@@ -248,8 +248,8 @@ impl Control {
 }
 
 impl Task {
-    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if the
-    /// change had an effect.
+    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if
+    /// the change had an effect.
     pub(crate) fn control(&self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> bool {
         let mut deferred = Deferred::default();
         let changed = self.with(|parts| parts.change(change, clock, mover, &mut deferred));

@@ -103,8 +103,8 @@ use crate::{
     note = "for a closure write `gate::from_fn(|tick| ..)`; one that answers later returns the entry of `gate::later()`"
 )]
 pub trait RunGate: Send + Sync + 'static {
-    /// Called on the worker, just before the run, with no lock held. It may block, and occupies the worker meanwhile. A panic
-    /// counts as [`Entry::Skip`], and is reported.
+    /// Called on the worker, just before the run, with no lock held. It may block, and occupies the worker meanwhile. A
+    /// panic counts as [`Entry::Skip`], and is reported.
     fn enter(&self, tick: &Tick<'_>) -> Entry;
 }
 
@@ -132,9 +132,9 @@ pub enum Entry {
     /// a caller [asks for a run](crate::TaskHandle::run_now), gives it another moment, or cancels it.
     Again(Duration),
     /// The run is planned for this moment of the executor's [clock](Tick::clock) instead, as by
-    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness, missed runs,
-    /// [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. A
-    /// moment that has passed means at once.
+    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness,
+    /// missed runs, [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate
+    /// count from there. A moment that has passed means at once.
     At(Instant),
     /// The [`Reply`] that [`later`] returned with this brings the answer. The task waits for it in the queue, without a
     /// worker; the [module](self#an-answer-that-comes-later) says more.
@@ -235,14 +235,14 @@ impl Tick<'_> {
         self.name
     }
 
-    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. The tick after a skip has the same
-    /// number.
+    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. The tick after a skip has
+    /// the same number.
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
-    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter); `None` if no
-    /// [`Instant`] can represent it.
+    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter);
+    /// `None` if no [`Instant`] can represent it.
     pub fn planned(&self) -> Option<Instant> {
         self.clock.instant_of(self.planned)
     }
@@ -306,8 +306,8 @@ impl<F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static> RunGate for GateFn<F> {
     }
 }
 
-/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`]. Does not block.
-/// Costs one allocation.
+/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`]. Does
+/// not block. Costs one allocation.
 ///
 /// ```
 /// use std::thread;

@@ -1,7 +1,7 @@
 //! Groups: handles to a part of an executor's tasks.
 //!
-//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. [`state`] says what that state decides,
-//! and why each member starts eventually; [`of_pool`] ends members.
+//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. [`state`] says what that state
+//! decides, and why each member starts eventually; [`of_pool`] ends members.
 
 mod membership;
 mod of_pool;
@@ -447,7 +447,8 @@ impl Drop for GroupTermination {
     }
 }
 
-/// How many tasks a group has and had, in one consistent snapshot; from [`Group::statistics`](crate::Group::statistics).
+/// How many tasks a group has and had, in one consistent snapshot; from
+/// [`Group::statistics`](crate::Group::statistics).
 ///
 /// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
 /// `failed <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.

@@ -11,8 +11,8 @@
 //! # Which thread wins
 //!
 //! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. A task
-//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the guard
-//! when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
+//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the
+//! guard when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
 //!
 //! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread
 //! is: the worker that takes the task, or that has run it, compares the limit with the clock, and does under the same
@@ -205,8 +205,8 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops it at once
-    /// if the task has ended, or has another limit.
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops
+    /// it at once if the task has ended, or has another limit.
     pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_moved(limit) {

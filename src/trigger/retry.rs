@@ -77,7 +77,8 @@ impl Backoff {
         self
     }
 
-    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back together.
+    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back
+    /// together.
     #[doc(alias("with_jitter", "thundering_herd", "randomization_factor"))]
     pub const fn jitter(mut self) -> Self {
         self.jitter = Some(None);

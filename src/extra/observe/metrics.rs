@@ -19,8 +19,8 @@ use crate::{ExecutorState, Group, GroupStatistics, Handle, Statistics};
 #[cfg(feature = "histograms")]
 use crate::{Histogram, RunHistograms};
 
-/// The name of a metric, its value in a snapshot, and its description for the recorder. A counter only ever grows, and its name
-/// ends with `_total`.
+/// The name of a metric, its value in a snapshot, and its description for the recorder. A counter only ever grows, and
+/// its name ends with `_total`.
 type Metric<S> = (&'static str, fn(&S) -> u64, &'static str);
 
 #[rustfmt::skip]

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
-/// A task that runs once it has not been called for a while; from [`TaskBuilder::debounce`](crate::TaskBuilder::debounce).
+/// A task that runs once it has not been called for a while; from
+/// [`TaskBuilder::debounce`](crate::TaskBuilder::debounce).
 ///
 /// Dropping it detaches the task: a run that calls wait for takes place, and the task is pending until cancelled, by a
 /// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) changes that.

@@ -79,7 +79,8 @@ struct QueueState<T> {
 type Answer<T> = Option<ScheduledFuture<T>>;
 
 impl<T: TaskOutput + Send + 'static> ExecutorCompletionService<T> {
-    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not block. Java: `submit`.
+    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not block. Java:
+    /// `submit`.
     ///
     /// # Errors
     ///
@@ -118,7 +119,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         id
     }
 
-    /// Blocks until a task has ended, and takes its future. Returns `None` if every future has been taken. Java: `take`.
+    /// Blocks until a task has ended, and takes its future. Returns `None` if every future has been taken. Java:
+    /// `take`.
     ///
     /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///

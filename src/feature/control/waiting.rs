@@ -1,8 +1,9 @@
 //! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
-//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is therefore
-//! due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change),
-//! and moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
+//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is
+//! therefore due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a
+//! [change](Change), and moves the entry to where it then belongs, in one step under the locks of the task and of the
+//! queue.
 
 use super::Change;
 use crate::{

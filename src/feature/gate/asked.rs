@@ -1,9 +1,10 @@
 //! A task with a [gate](crate::gate): the worker asks the gate before each run, and the gate may put the run off.
 //!
-//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task, which is
-//! [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races with the
-//! question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a request to a
-//! periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of [`Call::carry_out`].
+//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task,
+//! which is [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races
+//! with the question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a
+//! request to a periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of
+//! [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
@@ -16,8 +17,8 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after the
-//! answer, which may have been slow.
+//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after
+//! the answer, which may have been slow.
 //!
 //! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A
 //! thread that ends the task before that step keeps the body from running; a later one finds the body running. A run

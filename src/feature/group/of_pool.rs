@@ -32,8 +32,8 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it reads
-    /// the list: the lock orders the two.
+    /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it
+    /// reads the list: the lock orders the two.
     pub(super) fn add(&self, group: &Arc<GroupState>) {
         let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
         let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);

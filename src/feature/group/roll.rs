@@ -1,7 +1,7 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
-//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*, *asking*,
-//! *running* or *called off*.
+//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*,
+//! *asking*, *running* or *called off*.
 //!
 //! ```text
 //!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
@@ -15,7 +15,8 @@
 //!
 //! These hold whenever the lock is free:
 //!
-//! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are parked.
+//! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are
+//!   parked.
 //! * `running` and `asking` count such members: together at most as many as there are permits, unless the limit
 //!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
@@ -125,8 +126,8 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit and no
-    /// worker, so the number of workers counts only if some are reserved.
+    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit
+    /// and no worker, so the number of workers counts only if some are reserved.
     fn permits(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
