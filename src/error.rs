@@ -1,7 +1,7 @@
 //! The errors of an executor and of its tasks, except for those that own a task: these are beside the calls that return
 //! them. The `Display` of each says what happened, and what to do about it.
 //!
-//! A [`Failure`] is why a run or a hook failed, or a periodic task ended. Of its four kinds, only a panic has a
+//! A [`Failure`] says why a run or a hook failed, or a periodic task ended. Of its four kinds, only a panic has a
 //! payload. That is a user's value, so the crate reads and drops it through [`unwind`](crate::unwind).
 
 use std::{any::Any, error::Error, fmt, io, time::Duration};
@@ -247,8 +247,8 @@ impl Failure {
         matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
     }
 
-    /// Returns the payload, as [`std::panic::catch_unwind`] returns it; of an error it is the
-    /// `Box<dyn Error + Send + Sync>`, and if no code failed, the message as a `String`.
+    /// Returns the payload, as [`std::panic::catch_unwind`] returns it: for an error a `Box<dyn Error + Send + Sync>`,
+    /// and if no code failed, the message as a `String`.
     #[doc(alias("into_panic", "resume_unwind"))]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
@@ -280,7 +280,7 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// The reason for which a task was cancelled.
+/// Why a task was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -326,8 +326,7 @@ impl fmt::Display for CancelReason {
     }
 }
 
-/// The reason for which a submission was refused; from
-/// [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
+/// Why a submission was refused; from [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RejectionReason {

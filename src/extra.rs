@@ -29,8 +29,8 @@ impl TaskBuilder<'_> {
     /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved
     /// when the user stops typing.
     ///
-    /// The body returns what one of [`repeat`](Self::repeat) may, and this call fails as that one does. Costs a few
-    /// allocations more than a periodic task. The first of several calls costs as much as a
+    /// The body may return what a body of [`repeat`](Self::repeat) may, and this call fails for the same reasons. Costs
+    /// a few allocations more than a periodic task. The first of several calls costs as much as a
     /// [`reschedule`](crate::TaskHandle::reschedule), each further one as an [`extend`](Extender::extend).
     ///
     /// ```
@@ -63,7 +63,7 @@ impl TaskBuilder<'_> {
     /// that comes too soon gets its run at the end of the period, so a run follows every call: for a progress bar, or a
     /// log line about an event that happens too often.
     ///
-    /// The body returns what one of [`repeat`](Self::repeat) may, and this call fails as that one does.
+    /// The body may return what a body of [`repeat`](Self::repeat) may, and this call fails for the same reasons.
     ///
     /// ```
     /// use std::time::Duration;
@@ -93,8 +93,8 @@ impl TaskBuilder<'_> {
 
 /// Several closures at once.
 impl Handle {
-    /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Every
-    /// task has ended. Java: `invokeAll`.
+    /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Java:
+    /// `invokeAll`.
     ///
     /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
@@ -126,8 +126,8 @@ impl Handle {
     }
 
     /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks only until `limit`, counted from the
-    /// call. When its time is up, it [cancels and signals](crate::TaskHandle::cancel_and_signal) unfinished tasks, and
-    /// returns all futures. When its token is cancelled, it submits no more closures, and cancels and signals all tasks
+    /// call. When the time is up, it [cancels and signals](crate::TaskHandle::cancel_and_signal) unfinished tasks, and
+    /// returns all futures. When the token is cancelled, it submits no more closures, and cancels and signals all tasks
     /// too. Java: `invokeAll(tasks, timeout, unit)`, and `invokeAll` in a thread that may be interrupted.
     ///
     /// # Errors
@@ -180,13 +180,13 @@ impl Handle {
     }
 
     /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks only until `limit`, counted from the
-    /// call. Once its token is cancelled, it submits no more closures. Java: `invokeAny(tasks, timeout, unit)`, and
+    /// call. Once the token is cancelled, it submits no more closures. Java: `invokeAny(tasks, timeout, unit)`, and
     /// `invokeAny` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
     /// [`InvokeError::TimedOut`] if no task has succeeded by then and not all have failed; [`InvokeError::Interrupted`]
-    /// if the token is cancelled, before or during the call, and no task had succeeded. Otherwise as
+    /// if the token is cancelled, before or during the call, and no task has succeeded. Otherwise as
     /// [`invoke_any`](Self::invoke_any), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
     pub fn invoke_any_within<T: Send + 'static, E: Send + 'static>(

@@ -100,11 +100,11 @@ impl Builder {
         self
     }
 
-    /// Sets the callback for runs that take longer than they [should](crate::TaskBuilder::warn_after), called once for
-    /// each. It is called while the run goes on, with no lock held, on a thread that watches this executor; if that
-    /// thread is late, on the worker, when the body has returned. It should be short, since reports of other runs wait
-    /// for it. A panic in it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor
-    /// does not wait for it when it terminates.
+    /// Sets the callback for runs that take longer than they [should](crate::TaskBuilder::warn_after). It is called
+    /// once for each, while the run goes on, with no lock held, on a thread that watches this executor; if that thread
+    /// is late, on the worker, when the body has returned. It should be short, since reports of other runs wait for it.
+    /// A panic in it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does
+    /// not wait for it when it terminates.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -168,9 +168,9 @@ impl Builder {
 
 #[cfg(feature = "histograms")]
 impl Handle {
-    /// Returns how late tasks started and how long they took, in all and by name; `None` unless
-    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and for each of the
-    /// most workers that there were at once; a worker that records a run meanwhile waits for one of these.
+    /// Returns how late tasks started and how long they took, overall and by name; `None` unless
+    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name, and for as many
+    /// workers as there ever were at once; a worker that records a run meanwhile waits for one of these.
     #[doc(alias("percentiles", "latency"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     pub fn histograms(&self) -> Option<Histograms> {

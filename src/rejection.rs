@@ -92,8 +92,8 @@ pub(crate) enum Decision {
     Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A permit for a task that is not in the queue yet. Dropping it releases it: a handler may panic after it has the
-/// answer.
+/// A permit for a task that is not in the queue yet. Dropping this releases the permit, since a handler may panic after
+/// it has the answer.
 pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {

@@ -36,9 +36,10 @@ use crate::{
 /// Quartz calls this the misfire instruction.
 ///
 /// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for missed runs, as
-/// [`Burst`](Self::Burst) does; so do Java's methods here, by default. The default of [`repeat`](crate::Handle::repeat)
-/// is [`Coalesce`](Self::Coalesce). With a fixed delay, a long run misses none. The policies hold for every
-/// [trigger](crate::Trigger); only a fixed rate has a grid that [`Delay`](Self::Delay) can move.
+/// [`Burst`](Self::Burst) does; so, by default, do Java's methods here. The default of
+/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). With a fixed delay, a long run misses none. The
+/// policies apply to every [trigger](crate::Trigger); only a fixed rate has a grid that [`Delay`](Self::Delay) can
+/// move.
 ///
 /// # Overdue runs
 ///

@@ -183,7 +183,7 @@ impl Clock {
     /// one began. `now` was read from this clock after this submission began.
     ///
     /// On a clock finer than the time between two such submissions, the reading itself is such a number. Other clocks
-    /// stand still or tick coarsely: there it is a counter, whose cache line threads that submit at once share.
+    /// stand still or tick coarsely: there it is a counter, whose cache line all submitting threads share.
     #[inline]
     pub(crate) fn submission_stamp(&self, now: Timestamp) -> u64 {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
@@ -192,7 +192,7 @@ impl Clock {
             TimeSource::System { .. } if cfg!(target_os = "linux") => {
                 now.as_nanos().saturating_sub(PAST_NANOS)
             }
-            // Relaxed: orders no other access. The changes of one variable have one order.
+            // Relaxed: orders no other access. The changes to one variable have one order.
             _ => SUBMISSIONS.fetch_add(1, Ordering::Relaxed),
         }
     }

@@ -98,8 +98,8 @@ impl Handle {
         Interval { sleep: self.sleep_until(first), period, missed: MissedRuns::Coalesce }
     }
 
-    /// Runs a future for at most `duration` from this call, and then drops it where it stands. Each poll polls it
-    /// first, so one that is ready when the time is up is in time. A limit of `Duration::MAX` never expires.
+    /// Runs a future for at most `duration` from this call, and then drops it where it stands. The clock is read after
+    /// each poll of it, so one that is ready when the time is up is in time. A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;

@@ -87,7 +87,7 @@ impl CancellationToken {
         Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
-    /// Makes one that, like its children, reads the clock for its time limit, since no timer thread does.
+    /// Makes a token that, like its children, reads the clock for its time limit, since no timer thread does.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }

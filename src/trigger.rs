@@ -13,8 +13,8 @@
 //! # Two clocks
 //!
 //! Rates and delays count on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall clock
-//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and adapts within 30 seconds after it was
-//! set or the machine slept. Such a trigger reads [`TriggerContext::after_wall`], the same moment on the wall clock.
+//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and notices within 30 s that the clock was
+//! set or the machine slept. Its trigger reads [`TriggerContext::after_wall`], the same moment on the wall clock.
 //!
 //! # A trigger is user code
 //!
@@ -185,9 +185,9 @@ pub trait Trigger: Send + 'static {
     /// does not move, and moments that have passed are left out.
     ///
     /// A failure does not end such a series, unless [`on_failure`](crate::TaskBuilder::on_failure) says so. Attempts
-    /// are runs of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which one a run is. `until` and
-    /// `times` apply to retries only if called after this: `every(period).retry(backoff).until(end)` runs nothing after
-    /// the end.
+    /// are runs of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which attempt a run is. `until`
+    /// and `times` apply to retries only if called after this: `every(period).retry(backoff).until(end)` runs nothing
+    /// after the end.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};

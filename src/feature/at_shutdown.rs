@@ -1,4 +1,4 @@
-//! Whether a shutdown keeps a task whose kind does not say so.
+//! Whether a shutdown keeps a task whose kind does not decide it.
 //!
 //! For most tasks, their kind decides: the pool has one policy for one-shot tasks and one for series. A call with
 //! retries has the plan of a series but returns one value, so it counts as a one-shot task. And a task or its group may
@@ -17,7 +17,7 @@ use crate::{entry::Requeue, task::Task};
 pub enum ShutdownPolicy {
     /// The task goes on as if nothing had happened, and the executor ends after it.
     Keep,
-    /// The task is cancelled unless it runs, even if it is already due. If it runs, it does not run again.
+    /// The task is cancelled unless it is running, even if it is already due. A running task does not run again.
     Cancel,
 }
 

@@ -1,7 +1,7 @@
 //! Gates: code that decides, just before a run of a task, whether the run takes place.
 //!
 //! A program that runs on several machines has the same periodic task on each, and often wants each run on only one. A
-//! [`RunGate`] can ensure that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
+//! [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
 //! before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask again. It may also
 //! hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays nothing for
 //! this.
@@ -20,9 +20,9 @@
 //!
 //! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the answer of the trigger, without
 //! the span by which [jitter](crate::Trigger::jitter) puts the run off. However often the gate says [`Entry::Again`],
-//! the tick keeps its planned moment and the number of its run, and lateness and missed runs count as before. A request
-//! for another moment, such as [`reschedule`](crate::TaskHandle::reschedule), makes it another tick, even if that is
-//! the moment at which the gate was to be asked again; so does [`Entry::At`]. A run beside the schedule
+//! the tick keeps its planned moment and the number of its run, and lateness and missed runs still count from that
+//! moment. A request for another moment, such as [`reschedule`](crate::TaskHandle::reschedule), makes it another tick,
+//! even if that is the moment at which the gate was to be asked again; so does [`Entry::At`]. A run beside the schedule
 //! ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
 //!
 //! # While a gate is asked
@@ -49,8 +49,8 @@
 //! left. A resumed task asks again. A run beside the schedule goes on waiting through a pause. A manual clock does not
 //! wait for a reply.
 //!
-//! The slot's lock orders the answer and a task that stops waiting; the second finds what the first has left. So an
-//! answer reaches the run that it is for, or its lease is left; it never reaches another run.
+//! Reply and entry share a slot, whose lock orders the answer and a task that stops waiting: the second finds what the
+//! first has left. So an answer reaches the run that it is for, or its lease is left; it never reaches another run.
 //!
 //! # A lease that is lost before the body
 //!

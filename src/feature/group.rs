@@ -58,9 +58,9 @@ use crate::{
 /// # The limit
 ///
 /// At most [`limit`](GroupBuilder::limit) tasks of the group run at once; with 1 they never overlap. If workers are
-/// [reserved](GroupBuilder::reserve) for others, at most the core pool size minus these may run, but always one. A run
-/// counts from when its [gate](TaskBuilder::gate), if it has one, is asked until its body and the hooks around it have
-/// returned, even if its task is cancelled meanwhile. Lowering the limit interrupts no run.
+/// [reserved](GroupBuilder::reserve) for others, at most as many run as the core pool size minus these, but always at
+/// least one may. A run counts from when its [gate](TaskBuilder::gate), if it has one, is asked until its body and the
+/// hooks around it have returned, even if its task is cancelled meanwhile. Lowering the limit interrupts no run.
 ///
 /// A due task that has to wait for its group occupies no worker, and other due tasks run. It is pending, and can be
 /// cancelled, moved and paused like any pending task; its time limit keeps running, and its delay and its lateness
@@ -80,7 +80,7 @@ use crate::{
 ///
 /// A shutdown treats a due task that waits for its group like any other due task. If the owner is dropped, the task
 /// runs in its turn; [`shutdown_now`](Handle::shutdown_now) gives it back. Pausing a group holds its tasks as pausing
-/// each of them would: a shutdown that keeps delayed tasks waits until the group is resumed, and any other end cancels
+/// each of them would: a shutdown that keeps delayed tasks waits until the group is resumed, and any other stop cancels
 /// them. After that, no group can be paused. A task that was given back, or that is run [by
 /// hand](crate::DrainedTask::run) or on its submitter's thread, has left its group, and the limit no longer applies to
 /// it.
@@ -146,9 +146,9 @@ impl GroupBuilder<'_> {
         self
     }
 
-    /// Sets how many workers stay free for other tasks: at most the [core pool size](Handle::set_core_pool_size), which
-    /// may change, minus this many tasks of the group run at once. One may always run, even if all workers are
-    /// reserved. The default is zero.
+    /// Sets how many workers stay free for other tasks: the group runs at most as many tasks at once as the [core pool
+    /// size](Handle::set_core_pool_size), which may change, minus `workers`. One may always run, even if all workers
+    /// are reserved. The default is zero.
     pub fn reserve(mut self, workers: usize) -> Self {
         self.reserved = workers;
         self

@@ -138,7 +138,7 @@ impl Triggered {
         Some((Self { trigger, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
-    /// Asks the trigger for the run after one at these moments; `None` if there is none. User code: no lock is held.
+    /// Asks the trigger for the run after `run`; `None` if there is none. User code: no lock is held.
     pub(crate) fn ask(
         &mut self,
         missed: MissedRuns,

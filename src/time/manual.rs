@@ -78,8 +78,8 @@ use std::{
 /// [`run_until_idle`](Self::run_until_idle) and the methods built on it wait for running tasks. A task that waits for
 /// the test itself (a channel, a barrier) makes them wait for ever; one that sleeps on its
 /// [token](crate::CancellationToken::sleep) or joins another task does not. Called inside a task, they wait for ever,
-/// for that task itself. So do all but [`run_for`](Self::run_for) beside a periodic task that moves the clock by more
-/// than its period.
+/// for that task itself. So do all but [`run_for`](Self::run_for) if a periodic task moves the clock by more than its
+/// period.
 #[doc(alias("mock_clock", "MockClock", "FakeClock"))]
 #[doc(alias("fake_time", "pause", "virtual_time", "test_clock"))]
 #[derive(Clone)]
@@ -145,7 +145,7 @@ impl ClockState {
         }
     }
 
-    /// Returns the next deadline that has not come. A sleeper whose deadline has come is on its way.
+    /// Returns the first deadline after now. A sleeper whose deadline has come is on its way.
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
@@ -508,7 +508,7 @@ impl ManualClock {
     /// clock itself stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do not change, nor do rates and
     /// delays. A task that is planned [on the wall clock](crate::trigger::Due::Wall) follows when a worker next checks
     /// that clock: when [`elapsed`](Self::elapsed) is a multiple of 30 s, or when its run was due before. What its
-    /// handle shows follows at once. Does not block.
+    /// handle shows changes at once. Does not block.
     ///
     /// ```
     /// use std::time::Duration;

@@ -8,7 +8,7 @@
 //!   waker    a   b   ○   c   ○   ○   d     a waker that leaves from the middle leaves a gap
 //! ```
 //!
-//! Appending a waker and removing any cost O(log n) at most: thousands of futures may lose their `select` at once.
+//! Appending a waker, or removing any, costs at most O(log n): thousands of futures may lose their `select` at once.
 //! Inserting one between others moves those on the shorter side.
 
 use std::{collections::VecDeque, iter, task::Waker};

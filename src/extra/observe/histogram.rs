@@ -13,7 +13,7 @@ const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. Longer spans count as a day.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// Returns the bucket of a duration, which is its eight leading bits in units and the number of bits that follow.
+/// Returns the bucket of a duration, given by its eight leading bits, in units, and how many bits follow.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let units = nanos.min(HIGHEST) >> UNIT;
@@ -111,7 +111,7 @@ impl Histogram {
 
     /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for the 99th
     /// percentile. It is at most 64 nanoseconds or a hundredth too long, and always between the shortest and the
-    /// longest. Clamps `share` to between 0 and 1. `None` if nothing has been recorded.
+    /// longest. Clamps `share` to the range from 0 to 1. `None` if nothing has been recorded.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         self.nonzero(|| {
             let place = (share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;

@@ -148,7 +148,7 @@ impl RunRecorder {
     }
 }
 
-/// How late runs started and how long they took, in all and by name; from
+/// How late runs started and how long they took, overall and by name; from
 /// [`Handle::histograms`](crate::Handle::histograms).
 ///
 /// A snapshot has a run only once its worker has looked for the next task, shortly after the outcome is visible.

@@ -5,8 +5,8 @@
 //!
 //! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which
 //! due task is the first, and when a worker last took one. So it knows since when the executor starves, and when the
-//! next check has to run: one per set time, however busy the executor is. A check that finds an idle worker arms no
-//! other; the next worker that takes a task does.
+//! next check has to run: one per set time, however busy the executor is. A check that finds an idle worker does not
+//! arm another; the next worker that takes a task does.
 //!
 //! # Why no starvation is missed
 //!

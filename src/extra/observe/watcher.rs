@@ -3,7 +3,7 @@
 //!
 //! A worker of the watched executor builds it when it is first needed, and it is shut down after that executor.
 //!
-//! If its thread cannot be started, that is an event of `tracing`. A worker then reports its own slow run when the body
+//! If its thread cannot be started, there is a `tracing` event. A worker then reports its own slow run when the body
 //! has returned, and the next worker that takes a task arms the check for starvation again. While all workers hang,
 //! nothing is reported.
 

@@ -98,7 +98,7 @@ impl Debounced {
         self.caller.flush()
     }
 
-    /// Makes the drop of this cancel the task, and with it a run that calls wait for: where that matters, call
+    /// Cancels the task when this is dropped, and with it a run that calls wait for: where that matters, call
     /// [`flush`](Self::flush) first.
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
@@ -140,7 +140,7 @@ impl Throttled {
         self.caller.call(|_, _| 0)
     }
 
-    /// Makes the drop of this cancel the task, and with it a run that calls wait for.
+    /// Cancels the task when this is dropped, and with it a run that calls wait for.
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
         self.caller.cancels_on_drop = true;

@@ -103,7 +103,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Mutex::new(state))) }
     }
 
-    /// Adds the future of a task, on any executor, even of one that has ended. Returns the id of the task. Does not
+    /// Adds the future of a task on any executor, even of one that has ended. Returns the id of the task. Does not
     /// block. Costs O(log n) under the lock of the service.
     pub fn push(&self, mut future: ScheduledFuture<T>) -> TaskId {
         let id = future.id();

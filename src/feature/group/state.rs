@@ -20,10 +20,10 @@
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is
 //! about to let go. Every step that gives a member another rank, or the group another number of permits, ends by
-//! looking for parked members among the first *free*: a run or a pause ends, a member leaves, is queued again or gets
-//! another plan, the limit or the pool size changes. Under the group's lock, the thread marks those members as no
-//! longer parked; after it has released the lock, it moves their entries to when they are due. No user code runs in
-//! between.
+//! looking for parked members among the first *free*: when a run or a pause ends, when a member leaves, is queued again
+//! or gets another plan, and when the limit or the pool size changes. Under the group's lock, the thread marks those
+//! members as no longer parked; after it has released the lock, it moves their entries to when they are due. No user
+//! code runs in between.
 //!
 //! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second
 //! time, so it sees a permit that was released since the refusal. A later step finds the member parked; the thread that

@@ -49,7 +49,7 @@ fn what_means_the_same_is_the_same() {
     }
 }
 
-/// Which fields decide the default policy, and that how they begin decides it.
+/// The default policy depends on how the second, the minute and the hour begin.
 #[test]
 fn an_interval_is_what_begins_with_a_star() {
     for text in ["* * * * *", "0 * * * *", "*/5 2 * * *", "30 */2 * * *", "* 0 0 * * *", "@hourly"]
