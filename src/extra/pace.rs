@@ -48,8 +48,8 @@
 //! `cancel` ends it, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the gate is
 //! asked, and the word decides then. `run_now` of a series is outside its schedule
 //! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and takes the calls of a debounced task
-//! with it. A call and a flush ask for their run after they release the lock, since that may start a thread; if the run
-//! has begun meanwhile, one more takes place, for no call.
+//! with it. A call and a flush ask for their run after they release the lock, since asking may start a thread; if the
+//! run has begun meanwhile, one more takes place, for no call.
 
 mod calls;
 mod debounce;

@@ -5,8 +5,8 @@
 //!
 //! # Plan and entry
 //!
-//! The *plan* is when the task runs next by its schedule. The *entry* is what the queue has, and when that is due. The
-//! two moments are the same, with two exceptions:
+//! The *plan* is when the task runs next by its schedule. The *entry* is the task's place in the queue, with the moment
+//! when it is due. The two moments are the same, with two exceptions:
 //!
 //! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan ages: a pause is
 //!   lateness. Afterwards the entry follows the plan again, which may have passed meanwhile, and the policy for missed
@@ -16,8 +16,8 @@
 //!
 //! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn,
 //! is up to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member only
-//! under that member's lock, so it does not do so meanwhile; a thread that has just let the member go waits for this
-//! lock, and moves the entry then.
+//! under that member's lock, so this one is not parked meanwhile; a thread that has just let the member go waits for
+//! this lock, and moves the entry then.
 //!
 //! # Where the task is
 //!

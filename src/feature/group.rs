@@ -37,8 +37,8 @@ use crate::{
 /// A named group of an executor's tasks: a concurrency limit, and operations on all of them together.
 ///
 /// Made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it changes nothing: without
-/// handles, the group's tasks go on under its limit. [`Handle::groups`] finds it again while it has a task, or the
-/// future of one exists.
+/// handles, the group's tasks go on under its limit. [`Handle::groups`] finds it again while one of its tasks, or the
+/// future of one, exists.
 ///
 /// ```
 /// use std::time::Duration;

@@ -70,7 +70,7 @@ impl Exceeded {
 type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
 impl PoolRef {
-    /// Enforces the limit of a one-shot task, which is in the queue, wherever the limit moves.
+    /// Enforces the limit of a queued one-shot task, wherever the limit moves.
     pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
         let Some(timer) = Timer::of(self) else { return };
         let of_task = Arc::downgrade(task);

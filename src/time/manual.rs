@@ -29,7 +29,7 @@
 //!   each jump all sleepers are woken once, check, and go back to sleep; the last of them jumps.
 //!
 //! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run it: so a
-//! thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
+//! thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
@@ -504,11 +504,11 @@ impl ManualClock {
         self.read_both().1
     }
 
-    /// Sets the wall time, as an administrator or a time server does, or as it looks after the machine has slept. The
-    /// clock itself stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do not change, nor do rates and
-    /// delays. A task that is planned [on the wall clock](crate::trigger::Due::Wall) follows when a worker next checks
-    /// that clock: when [`elapsed`](Self::elapsed) is a multiple of 30 s, or when its run was due before. What its
-    /// handle shows changes at once. Does not block.
+    /// Sets the wall time, as an administrator or a time server does, or as if the machine had slept. The clock itself
+    /// stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do not change, nor do rates and delays. A task
+    /// that is planned [on the wall clock](crate::trigger::Due::Wall) follows when a worker next checks that clock:
+    /// when [`elapsed`](Self::elapsed) is a multiple of 30 s, or when its run was due before. What its handle shows
+    /// changes at once. Does not block.
     ///
     /// ```
     /// use std::time::Duration;

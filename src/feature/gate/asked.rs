@@ -84,7 +84,7 @@ struct Asked {
     attempt: u32,
 }
 
-/// The answer for which a task waits, parked in the queue.
+/// The answer that a task waits for, parked in the queue.
 struct AwaitedReply {
     answer: PendingEntry,
     is_extra: bool,
