@@ -31,9 +31,9 @@
 //!
 //! # User code
 //!
-//! Elements are the user's: dropping or cloning one may do anything. No such code runs while the
-//! queue is locked, with one exception: [inspecting](DelayQueue::peek) elements clones them under
-//! the lock, and so it is available only for elements that are [`CheapClone`].
+//! Elements are the user's: dropping or cloning one may run any code. No such code runs while the queue is locked, with
+//! one exception: [inspecting](DelayQueue::peek) elements clones them under the lock, and so it is available only for
+//! elements that are [`CheapClone`].
 
 mod element;
 mod taking;
@@ -68,10 +68,9 @@ use crate::{
 ///
 /// # Blocking
 ///
-/// The methods that wait for an element say so; no other blocks. Of all threads and tasks that wait,
-/// one wakes for the first deadline and another for the second, so that an expired element wakes
-/// one of them.
-/// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+/// The methods that wait for an element say so; no other blocks. Of all threads and tasks that wait, one wakes for the
+/// first deadline and another for the second, so an expired element wakes only one of them. On a manual clock [another
+/// thread has to move it](crate::ManualClock#when-it-blocks).
 #[doc(alias("timer_queue", "ttl", "expiring_cache"))]
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
@@ -87,10 +86,9 @@ impl<T> DelayQueue<T> {
         Self::with_clock(Clock::system())
     }
 
-    /// Returns an empty queue that takes the time from `clock`. On a
-    /// [`ManualClock`](crate::ManualClock) elements expire when a test moves the clock. (The clock's
-    /// `run_until_idle` waits for the workers of executors, but not for threads of your own that
-    /// take from this queue: wait for what they do.)
+    /// Returns an empty queue that takes the time from `clock`. On a [`ManualClock`](crate::ManualClock) elements
+    /// expire when a test moves the clock. (The clock's `run_until_idle` waits for the workers of executors, but not
+    /// for threads of your own that take from this queue: wait for their effects.)
     ///
     /// ```
     /// use std::time::Duration;
@@ -118,9 +116,10 @@ impl<T> DelayQueue<T> {
         &self.clock
     }
 
-    /// Inserts an element, and returns its key, by which it can be removed or given another deadline. It expires after a
-    /// delay that is counted from now, or at an instant, for which the clock is not read: at once if the delay is zero or
-    /// the instant has passed, and never for `Duration::MAX` or `None`. Does not block. Java: `offer`, `add`, `put`.
+    /// Inserts an element, and returns its key, by which it can be removed or given another deadline. The element
+    /// expires after a delay, counted from now, or at an instant, for which the clock is not read: at once if the delay
+    /// is zero or the instant has passed, and never for `Duration::MAX` or `None`. Does not block. Java: `offer`,
+    /// `add`, `put`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -186,10 +185,10 @@ impl<T> DelayQueue<T> {
         self.queue.remove(key.ticket_in(self.id)?)
     }
 
-    /// Gives the element with this key a new delay, counted from now, or a new deadline, as [`insert`](Self::insert) does,
-    /// whatever its deadline was: even an element that has expired goes on waiting, unless it has been taken. Its key stays valid.
-    /// Returns `true` if the element is in the queue. Among elements with the same deadline its
-    /// place is that of its insertion, not of the reset. Does not block. O(log n).
+    /// Gives the element with this key a new delay, counted from now, or a new deadline, as [`insert`](Self::insert)
+    /// does, whatever its deadline was: even an expired element waits again, unless it has been taken. Its key stays
+    /// valid. Returns `true` if the element is in the queue. Among elements with the same deadline its place is that of
+    /// its insertion, not of the reset. Does not block. O(log n).
     ///
     /// ```
     /// use std::time::Duration;
@@ -295,7 +294,7 @@ impl<T> DelayQueue<T> {
         self.queue.close();
     }
 
-    /// Returns `usize::MAX`: nothing bounds the queue but its [billion of elements](InsertError::Full). Java:
+    /// Returns `usize::MAX`: nothing bounds the queue but its [billion elements](InsertError::Full). Java:
     /// `remainingCapacity`.
     pub const fn remaining_capacity(&self) -> usize {
         usize::MAX
@@ -318,7 +317,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Many at once: the call collects them from the user's iterator first, and then inserts them under one lock.
+/// Many elements at once: a call collects them from the user's iterator first, and then inserts them under one lock.
 impl<T> DelayQueue<T> {
     /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
     /// in the same order. All delays are counted from the same time, now. Does not block. This is
@@ -356,9 +355,9 @@ impl<T> DelayQueue<T> {
 
 /// Inspecting the elements that are in the queue, and removing some of them.
 ///
-/// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every
-/// inspection copies the state of one moment under the lock, and the caller uses the copy outside the lock. Cloning is
-/// user code, and this crate runs none under a lock, so an element has to be a [`CheapClone`].
+/// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every inspection copies
+/// one consistent state under the lock, and the caller uses the copy outside the lock. Cloning is user code, and this
+/// crate runs none under a lock, so an element has to be a [`CheapClone`].
 impl<T: CheapClone> DelayQueue<T> {
     /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
     /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
@@ -367,8 +366,8 @@ impl<T: CheapClone> DelayQueue<T> {
         self.queue.peek(T::clone).map(|listed| self.queued(listed))
     }
 
-    /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be
-    /// taken. O(n log n); the queue is locked for the copying, O(n). Java: `toArray`.
+    /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be taken. O(n log n);
+    /// the queue is locked for the O(n) of the copy. Java: `toArray`.
     #[doc(alias = "toArray")]
     #[must_use]
     pub fn to_vec(&self) -> Vec<Queued<T>> {
@@ -399,8 +398,8 @@ impl<T: CheapClone> DelayQueue<T> {
     /// ```
     #[doc(alias = "removeIf")]
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> usize {
-        // These may be the last clones of elements that are removed, or taken meanwhile. So their
-        // drops are contained, also if the predicate panics.
+        // These may be the last clones of elements that are removed, or taken meanwhile. So their drops are contained,
+        // even if the predicate panics.
         let listed = self.queue.snapshot(|element| Contained::new(element.clone()));
         let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
         let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
