@@ -1,4 +1,4 @@
-//! The features that only some tasks have and that decide about their runs, a file and a type each.
+//! The features that only some tasks have, and that decide about their runs: one file and one type each.
 //!
 //! [`task::extensions`](crate::task::Extensions) says when a task asks a feature, in which order, and what it may answer. A
 //! feature knows the task, and as a rule no other feature: the wall clock asks the control whether an entry stands for an

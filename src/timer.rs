@@ -66,7 +66,7 @@ impl Handle {
         Sleep::new(self.pool_ref(), self.pool().clock().deadline_of(instant))
     }
 
-    /// Returns a series of ticks: the first is due now, and each other one `period` after the one before. See
+    /// Returns a series of ticks: the first is due now, and each later one `period` after the one before. See
     /// [`Interval`].
     ///
     /// ```
@@ -99,7 +99,7 @@ impl Handle {
     }
 
     /// Runs a future for at most `duration` from this call, and then drops it where it stands. The clock is read after
-    /// each poll of it, so one that is ready when the time is up is in time. A limit of `Duration::MAX` never expires.
+    /// each poll, so a future that is ready when the time is up is in time. A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;
@@ -120,7 +120,7 @@ impl Handle {
         duration: Duration,
         future: F,
     ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<F> {
-        // An async block pins the future in place, with no allocation.
+        // An async block pins the future in place, without an allocation.
         let (mut sleep, future) = (self.sleep(duration), future.into_future());
         async move {
             let mut future = pin!(future);
@@ -189,9 +189,9 @@ impl Sleep {
         self.move_to(self.clock().deadline_of(instant));
     }
 
-    /// If the entry is gone, the timer has been woken, or is about to be, and its next poll makes another entry. One
-    /// that may not be put off, because the executor was shut down, stays where it is; the poll that it causes finds
-    /// that it was too early.
+    /// If the entry is gone, the timer has been woken, or is about to be, and its next poll makes another entry. An
+    /// entry that may not be put off, because the executor was shut down, stays where it is; the poll that it causes
+    /// finds that it was too early.
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {
@@ -294,8 +294,8 @@ impl fmt::Debug for Sleep {
 /// A series of ticks on a grid that does not drift; from [`Handle::interval`](crate::Handle::interval).
 ///
 /// [`tick`](Self::tick) waits for the next one; between two calls, nothing is in the queue.
-/// [`missed_runs`](Self::missed_runs) decides about the ticks that have passed when `tick` is called; by default
-/// ([`MissedRuns::Coalesce`]) one late tick stands for all of them, and the next is on the grid.
+/// [`missed_runs`](Self::missed_runs) decides what becomes of the ticks that have passed when `tick` is called; by
+/// default ([`MissedRuns::Coalesce`]) one late tick stands for all of them, and the next is on the grid.
 ///
 /// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
 #[doc(alias = "ticker")]
@@ -329,8 +329,8 @@ impl Interval {
     }
 
     /// Polls for the next [`tick`](Self::tick). Does not block. If the period is so short that every tick is already
-    /// overdue, and the [policy](Self::missed_runs) leaves it out, the poll wakes its task after some of these and
-    /// gives up its turn.
+    /// overdue, and the [policy](Self::missed_runs) leaves it out, the poll wakes its task after some of these, and
+    /// yields.
     ///
     /// # Errors
     ///

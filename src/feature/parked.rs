@@ -1,4 +1,4 @@
-//! The end of a task's wait, parked, for its turn in a group or for the answer of its gate.
+//! How the wait of a parked task ends, for its turn in a group or for its gate's answer.
 
 use crate::{
     entry::{MoveEntry, Moved, Ticket},
@@ -13,7 +13,8 @@ use crate::{
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());
-    // All entries move first: waking a waiter or starting a worker calls user code, and no other task may wait for that.
+    // All entries move first: waking a waiter or starting a worker calls user code, and no other task should wait for
+    // that.
     for (sequence, task) in tasks {
         // A task that is gone has ended, or is about to.
         if let Some(task) = task.upgrade() {
