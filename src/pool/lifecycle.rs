@@ -6,21 +6,21 @@
 //!
 //! A pool may skip phases, but never goes back. The queue decides what is still admitted; this module counts and announces.
 //!
-//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start it
-//! to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have ended.
-//! The last party to deregister, when the pool is at least shutting down and the queue is finished, *tidies*: it calls the
-//! hook for termination, moves to `Terminated`, and wakes the waiters. So a thread that has seen termination knows that no
-//! closure of the pool is alive any more, and that the hook has returned.
+//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start
+//! it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have
+//! ended. The last party to deregister, when the pool is at least shutting down and the queue is finished, *tidies*: it
+//! calls the hook for termination, moves to `Terminated`, and wakes the waiters. So a thread that has seen termination
+//! knows that no closure of the pool is still alive, and that the hook has returned.
 //!
-//! A shutdown advances the phase *first* and then closes the queue. So a submission that is refused finds the pool shut
-//! down; and the queue is not finished, so the pool does not tidy, until each admitted task has been taken or removed.
+//! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down;
+//! and until each admitted task has been taken or removed, the queue is not finished, and the pool does not tidy.
 //! [`workers`](crate::pool::workers) ensures that a worker comes for the task.
 //!
 //! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*: it
 //! terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
 //!
-//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module; the
-//! queue takes the lock of its ready list and of each stripe for the answer.
+//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module;
+//! to answer, the queue takes the locks of its ready list and of each stripe.
 //!
 //! # Threads that would wait for themselves
 //!
@@ -189,7 +189,7 @@ impl Lifecycle {
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True if some task is kept or not by something other than its kind.
+    /// True if something other than its kind decides whether some task is kept.
     has_exceptions: AtomicBool,
 }
 
@@ -240,7 +240,7 @@ pub(crate) enum Role {
     Starter,
 }
 
-/// The calling thread acts for a pool, in one role, until this is dropped, on the same thread.
+/// Until this is dropped, on the same thread, that thread acts for a pool in one role.
 pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {

@@ -154,8 +154,8 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next thread
-    /// that compensates.
+    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next that
+    /// compensates.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }
