@@ -372,8 +372,8 @@ impl Builder {
 
     /// Sets the failure handler. It is called for every run that fails, by a panic or an `Err`, and for every panic in
     /// a hook: in the thread where it happened, before any other thread can see the outcome. It is also called for
-    /// every panic in the drop of a capture or a result, and when a periodic task ends against its user's will, because
-    /// a run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no more room for the task.
+    /// every panic in the drop of a capture or a result, and when a periodic task ends unexpectedly, because a run
+    /// exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no more room for the task.
     /// [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler is caught and not reported.
     ///
     /// A failed run is reported once its hooks have returned and its trigger has been asked, because the report says

@@ -1,10 +1,9 @@
 //! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or because they were
 //! not admitted.
 //!
-//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future completes, so no thread waits on it
-//! forever. A submission moves its closure into a task before the pool decides about it. When the pool rejects the
-//! task, the error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure
-//! captured.
+//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future completes, so no thread waits forever. A
+//! submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the error
+//! of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 

@@ -1,5 +1,4 @@
-//! The id of a task: a number for programs, a short text for people. And the subject of a report: which task, and which
-//! of its runs.
+//! The id of a task: a number for programs, a short text for people. And the task and run that a report is about.
 //!
 //! The number is the sequence under which the queue admitted the task, and is long in decimal. The text is in base 32
 //! in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an executor's

@@ -7,8 +7,7 @@
 //!    caller, are called where they are needed.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the process's panic hook has reported it.
-//!    Dropping a payload is user code again: if that panics too, the second payload is leaked, or this might go on
-//!    forever.
+//!    Dropping a payload is user code again: if that panics too, the second payload is leaked, lest this go on forever.
 //!
 //! # The one panic that cannot be contained
 //!

@@ -31,8 +31,7 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state; releases the lock when dropped. A thread that brings an answer finishes with one of its
-/// methods.
+/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of its methods.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
 impl<T, const RANK: u8> Watched<T, RANK> {

@@ -13,8 +13,7 @@ use crate::{
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());
-    // All entries move first: waking a waiter or starting a worker calls user code, and no other task should wait for
-    // that.
+    // All entries move first: waking a waiter or starting a worker calls user code, for which no other task may wait.
     for (sequence, task) in tasks {
         // A task that is gone has ended, or is about to.
         if let Some(task) = task.upgrade() {

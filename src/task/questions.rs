@@ -4,7 +4,7 @@
 //!    [extensions](super::extensions). Each lets the run pass, refuses it, or notes a question to user code.
 //! 2. With no lock held: that question. The task is *running* by then, so what races with a run races with a question
 //!    in the same way.
-//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan goes past it as
+//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan moves past it as
 //!    past a run, and the task rests again.
 //!
 //! [`CallExtras`](super::call::CallExtras) keeps the notes meanwhile; the runs of a plain task have none.
@@ -53,7 +53,8 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives back a task that has not run, to be ended: because its time is up, by its own token, or for `reason`.
+    /// Gives back a task that has not run, to be ended: because its time is up, because its token was cancelled, or for
+    /// `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())
