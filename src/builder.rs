@@ -228,8 +228,7 @@ impl Builder {
     }
 
     /// Sets whether one-shot tasks that are not yet due still run after [`shutdown`](crate::Handle::shutdown); by
-    /// default they do. Those that are due run in any case. Java:
-    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    /// default they do. Those that are due run in any case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
@@ -410,10 +409,9 @@ impl Builder {
 impl Builder {
     /// Sets whether the span of each run stands under the `tracing` span in which its task was scheduled, which the
     /// task then holds until it has ended. By default it stands under whatever span its worker is in. The run of a
-    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so
-    /// each [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span.
-    /// While a subscriber listens, this costs a task two allocations; without the feature `tracing` it changes
-    /// nothing.
+    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so each
+    /// [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span. While a
+    /// subscriber listens, this costs a task two allocations; without the feature `tracing` it changes nothing.
     #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
         self.config.submitter_span = follow;

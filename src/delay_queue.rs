@@ -1,8 +1,7 @@
 //! [`DelayQueue`]: delays values, without running tasks.
 //!
-//! Any number of threads and async tasks insert elements and take them. An element can be taken once
-//! its deadline has come. Elements leave in the order of their deadlines, and equal ones in the
-//! order in which they were inserted.
+//! Any number of threads and async tasks insert elements and take them. An element can be taken once its deadline has
+//! come. Elements leave in the order of their deadlines, and equal ones in the order in which they were inserted.
 //!
 //! | to | use |
 //! |---|---|
@@ -215,9 +214,8 @@ impl<T> DelayQueue<T> {
         self.clock.instant_of(deadline)
     }
 
-    /// Returns how long it is until the element with this key expires: zero if it has expired,
-    /// `Duration::MAX` if it never does. Returns `None` if it is not in the queue. Java: `getDelay`
-    /// of the element.
+    /// Returns how long it is until the element with this key expires: zero if it has expired, `Duration::MAX` if it
+    /// never does. Returns `None` if it is not in the queue. Java: `getDelay` of the element.
     #[doc(alias = "getDelay")]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
@@ -254,8 +252,7 @@ impl<T> DelayQueue<T> {
         listed.map(|listed| self.queued(listed).key).collect()
     }
 
-    /// Removes all elements, expired or not, and returns them in the order in which they would have
-    /// been taken.
+    /// Removes all elements, expired or not, and returns them in the order in which they would have been taken.
     #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.drain().collect();
@@ -273,9 +270,9 @@ impl<T> DelayQueue<T> {
         self.queue.drain().take_chunks().into_iter().flatten().flatten().for_each(discard);
     }
 
-    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that are inside can still be taken, removed, reset and drained.
-    /// [`take`](Self::take) and [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
-    /// Idempotent; does not block.
+    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that are inside can
+    /// still be taken, removed, reset and drained. [`take`](Self::take) and [`next`](Self::next) go on waiting until
+    /// the last element is gone, and then return `None`. Idempotent; does not block.
     ///
     /// ```
     /// use std::time::Duration;

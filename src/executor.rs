@@ -358,9 +358,8 @@ impl Handle {
         now.submitted - now.cancelled
     }
 
-    /// Returns how many tasks have ended with a result or a failure. Costs as much as
-    /// [`statistics`](Self::statistics), which tells the two apart. Java: `getCompletedTaskCount`, which counts
-    /// runs, and cancelled tasks too.
+    /// Returns how many tasks have ended with a result or a failure. Costs as much as [`statistics`](Self::statistics),
+    /// which tells the two apart. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks too.
     #[doc(alias = "getCompletedTaskCount")]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
@@ -410,9 +409,8 @@ impl Handle {
         self.pool().policies.keeps(CancelReason::Shutdown).delayed
     }
 
-    /// Sets whether one-shot tasks that are not yet due run after a shutdown. After one, `false` cancels at once
-    /// the tasks that were kept; `true` brings none back. Java:
-    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    /// Sets whether one-shot tasks that are not yet due run after a shutdown. After one, `false` cancels at once the
+    /// tasks that were kept; `true` brings none back. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_policy(|policies| &policies.keep_delayed, keep);

@@ -229,9 +229,9 @@ pub use crate::{
     unwind::PanicLocation,
 };
 
-// Unwind safety: which public types are `UnwindSafe` and `RefUnwindSafe`, and why. Locks, trait objects and user closures
-// have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other types the fields
-// decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
+// Unwind safety: which public types are `UnwindSafe` and `RefUnwindSafe`, and why. Locks, trait objects and user
+// closures have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other
+// types the fields decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
 //
 // * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate (`unwind`
 //   asserts it), so a user's panic leaves no change half done there. Code that may panic is called *between* two

@@ -39,9 +39,9 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. When it returns,
-//! the entry is gone, and the closure has been dropped unless the task is running. Three steps of other threads can fall
-//! between those two:
+//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. When it
+//! returns, the entry is gone, and the closure has been dropped unless the task is running. Three steps of other
+//! threads can fall between those two:
 //!
 //! * *A worker takes the entry*: it finds nothing to run, and drops the node.
 //! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and this thread

@@ -359,8 +359,7 @@ impl Interval {
         self.sleep.reset(self.period);
     }
 
-    /// Like [`reset`](Self::reset), with the next tick at an instant of the executor's
-    /// [clock](crate::Handle::clock).
+    /// Like [`reset`](Self::reset), with the next tick at an instant of the executor's [clock](crate::Handle::clock).
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
         self.sleep.reset_at(instant);
     }

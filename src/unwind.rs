@@ -11,9 +11,9 @@
 //!
 //! # The one panic that cannot be contained
 //!
-//! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a capture
-//! that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so there even that is
-//! contained.
+//! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a
+//! capture that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so there even
+//! that is contained.
 //!
 //! # Where a panic began
 //!

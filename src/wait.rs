@@ -1,7 +1,7 @@
 //! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
-//! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer, or
-//! else keeps the [`Waker`] it was given, which is woken once the answer is ready. A future passes the waker of its
+//! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer,
+//! or else keeps the [`Waker`] it was given, which is woken once the answer is ready. A future passes the waker of its
 //! context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
 //! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
@@ -177,8 +177,8 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
     }
 }
 
-/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll` has
-/// an answer, and registers nothing.
+/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll`
+/// has an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,

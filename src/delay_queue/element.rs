@@ -1,5 +1,5 @@
-//! The types around one element of the queue: its key, how it leaves, its own deadline, whether it can be inspected, and the
-//! error of an insertion, which holds the element.
+//! The types around one element of the queue: its key, how it leaves, its own deadline, whether it can be inspected,
+//! and the error of an insertion, which holds the element.
 
 use std::{
     error::Error,
@@ -73,8 +73,7 @@ impl fmt::Debug for Key {
 pub struct Expired<T> {
     /// The element.
     pub element: T,
-    /// The key that the element had, to be compared with others. It finds nothing in the queue any
-    /// more.
+    /// The key that the element had, to be compared with others. It finds nothing in the queue any more.
     pub key: Key,
     /// When it expired.
     pub deadline: Instant,
@@ -151,9 +150,8 @@ mod sealed {
     }
 }
 
-/// A type whose `clone` is like copying a number: it does not block, does not panic, and does not use
-/// the queue. Elements of such a type can be [inspected](super::DelayQueue::peek) while they are
-/// in the queue.
+/// A type whose `clone` is like copying a number: it does not block, does not panic, and does not use the queue.
+/// Elements of such a type can be [inspected](super::DelayQueue::peek) while they are in the queue.
 ///
 /// Numbers, references, `Arc`, addresses and times are such types, and so are compounds of these. Elements of other
 /// types can be queued in an `Arc`, and a small type of your own can implement the trait:

@@ -93,8 +93,7 @@ impl<T> DelayQueue<T> {
         if taken.is_some() || is_end() { Ok(taken) } else { Err(limit.reached()) }
     }
 
-    /// Takes an element if one has expired; does not block. Java: `poll()`, and `remove()` since
-    /// Java 21.
+    /// Takes an element if one has expired; does not block. Java: `poll()`, and `remove()` since Java 21.
     ///
     /// `None` does not say whether more will come: see [`is_finished`](Self::is_finished).
     #[doc(alias("try_take", "try_recv"))]
@@ -139,9 +138,8 @@ impl<T> DelayQueue<T> {
     /// Moves at most `limit` of the elements that have expired by this call to `sink`, and returns
     /// their number. Does not block. Java: `drainTo(sink, max)`.
     ///
-    /// An element has left the queue when the sink gets it. If the sink panics, the element that it
-    /// holds is lost; all others stay. An element that is inserted meanwhile and had expired by this
-    /// call is moved, too.
+    /// An element has left the queue when the sink gets it. If the sink panics, the element that it holds is lost; all
+    /// others stay. An element that is inserted meanwhile and had expired by this call is moved, too.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -177,10 +175,9 @@ impl<T> DelayQueue<T> {
     /// Returns a future that waits for the next element to expire and takes it. It resolves to `None`
     /// once the queue is [closed](Self::close) and empty. It works with any runtime.
     ///
-    /// Any number of tasks may await, together with threads that block. Dropping the future takes
-    /// nothing out of the queue, so it may lose a `select`. Like a future that waits for an async
-    /// lock or channel, it must be polled or dropped once it has been woken: until then the other
-    /// waiters of this queue may go on waiting.
+    /// Any number of tasks may await, together with threads that block. Dropping the future takes nothing out of the
+    /// queue, so it may lose a `select`. Like a future that waits for an async lock or channel, it must be polled or
+    /// dropped once it has been woken: until then the other waiters of this queue may go on waiting.
     ///
     /// The first future that waits on the system's clock starts a thread, one for the whole process,
     /// which wakes the tasks.

@@ -283,8 +283,7 @@ impl Drop for Termination {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropPolicy {
-    /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits
-    /// for the threads.
+    /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits for the threads.
     #[default]
     Stop,
     /// Does the same without waiting: if the process ends first, the tasks end with it.

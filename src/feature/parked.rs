@@ -8,8 +8,8 @@ use crate::{
     unwind::discard,
 };
 
-/// Moves the entries of parked tasks whose turn has come, or whose gate has answered, to when the tasks are due. The caller
-/// holds no lock.
+/// Moves the entries of parked tasks whose turn has come, or whose gate has answered, to when the tasks are due. The
+/// caller holds no lock.
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());

@@ -17,19 +17,19 @@
 //! that is still in the queue with that deadline. A task that is queued or moved after that waits for the next round.
 //! So each task runs at most once, and the call returns whatever its tasks do, even on a clock that stands still.
 //!
-//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines, as
-//! with a worker. So if its next moment is later than that of its run and had come when the round began, the round ends
-//! where that next run has its place in the order. The caller is told to come back at once.
+//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines,
+//! as with a worker. So if its next moment is later than that of its run and had come when the round began, the round
+//! ends where that next run has its place in the order. The caller is told to come back at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
 //! cancelled, moved or drained. A limit is queued anew each time, so a round ends at the sequence that it drew first.
 //!
 //! # Termination
 //!
-//! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool cannot
-//! know when its caller comes next. So three threads may be the one that terminates the pool: a shutdown that finds the
-//! queue finished, a driver that ran the last task, and a driver that is called because the last task was cancelled after
-//! the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
+//! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool
+//! cannot know when its caller comes next. So three threads may be the one that terminates the pool: a shutdown that
+//! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
+//! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
@@ -40,10 +40,10 @@
 //!
 //! # The driver's thread
 //!
-//! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker for as
-//! long as the driver lives: a wait of this thread for one of these tasks, or for the end of the pool, would never end and
-//! is refused, as on the only worker of a pool. There is no timer thread either, so a time limit is no reason to let such a
-//! wait begin ([`deadlock`](super::deadlock)).
+//! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker
+//! for as long as the driver lives: a wait of this thread for one of these tasks, or for the end of the pool, would
+//! never end and is refused, as on the only worker of a pool. There is no timer thread either, so a time limit is no
+//! reason to let such a wait begin ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -185,8 +185,8 @@ impl Driver {
         }
     }
 
-    /// Like [`next`](Self::next); and until the next call the waker is woken if that moment turns out to be too late, or the
-    /// pool terminates.
+    /// Like [`next`](Self::next); and until the next call the waker is woken if that moment turns out to be too late,
+    /// or the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;

@@ -16,18 +16,18 @@
 //! and until each admitted task has been taken or removed, the queue is not finished, and the pool does not tidy.
 //! [`workers`](crate::pool::workers) ensures that a worker comes for the task.
 //!
-//! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*: it
-//! terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
+//! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*:
+//! it terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
 //!
 //! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module;
 //! to answer, the queue takes the locks of its ready list and of each stripe.
 //!
 //! # Threads that would wait for themselves
 //!
-//! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that it
-//! cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory is user
-//! code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has a stack of
-//! [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
+//! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that
+//! it cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory
+//! is user code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has
+//! a stack of [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
 //!
 //! A thread being torn down may have no scopes left, and still drop an executor that a thread-local owned. It then
 //! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same
@@ -117,8 +117,8 @@ impl Lifecycle {
         self.set(&mut progress, phase);
     }
 
-    /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers none,
-    /// if termination has begun.
+    /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers
+    /// none, if termination has begun.
     #[must_use]
     pub(crate) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
@@ -127,8 +127,8 @@ impl Lifecycle {
         is_in_time
     }
 
-    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to [terminate](Self::terminate). `is_finished` is
-    /// called **under the lock**.
+    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to [terminate](Self::terminate).
+    /// `is_finished` is called **under the lock**.
     #[must_use]
     pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress.lock();

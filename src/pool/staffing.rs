@@ -66,8 +66,8 @@ impl Pool {
         }
     }
 
-    /// Starts a worker if a task is pending for which none would come; see the head of [`workers`](super::workers). Does not
-    /// block if another thread starts one.
+    /// Starts a worker if a task is pending for which none would come; see the head of [`workers`](super::workers).
+    /// Does not block if another thread starts one.
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.

@@ -15,9 +15,9 @@
 //! # References
 //!
 //! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the pool, every
-//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as its
-//! queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into the stripe
-//! of that number, and its futures count there.
+//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
+//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into
+//! the stripe of that number, and its futures count there.
 //!
 //! # Where a submission meets a shutdown
 //!
@@ -27,10 +27,10 @@
 //!
 //! # Rescue
 //!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again once
-//! the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can be
-//! started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the argument why
-//! either the submission or the retiring worker sees the other.
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again
+//! once the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can
+//! be started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the
+//! argument why either the submission or the retiring worker sees the other.
 
 use std::{
     io, mem,
@@ -139,9 +139,9 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs the task
-    /// in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if the queue does
-    /// not admit it, or if there is no worker and none can be started.
+    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs
+    /// the task in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if
+    /// the queue does not admit it, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -223,8 +223,8 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered once
-    /// more.
+    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered
+    /// once more.
     fn ask_handler(
         &self,
         NotAdmitted { reason, sequence, task: own }: NotAdmitted,
