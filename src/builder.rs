@@ -106,7 +106,7 @@ impl Builder {
     /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if [core threads may time
     /// out](Self::allows_core_thread_timeout). One idle worker stays while one task waits for its moment, and two while
     /// several do, unless as many workers as the core pool size are busy. None stays for a task that waits for no
-    /// moment: it is paused, runs on demand, or waits for its group. Java: `keepAliveTime`.
+    /// moment: one that is paused, runs on demand, or waits for its group. Java: `keepAliveTime`.
     #[doc(alias("thread_keep_alive", "idle_timeout"))]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;

@@ -270,9 +270,9 @@ impl<T> DelayQueue<T> {
         self.queue.drain().take_chunks().into_iter().flatten().flatten().for_each(discard);
     }
 
-    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that are inside can
-    /// still be taken, removed, reset and drained. [`take`](Self::take) and [`next`](Self::next) go on waiting until
-    /// the last element is gone, and then return `None`. Idempotent; does not block.
+    /// Closes the queue: from now on every insertion is refused and returns its element. Elements inside can still be
+    /// taken, removed, reset and drained. [`take`](Self::take) and [`next`](Self::next) go on waiting until the last
+    /// element is gone, and then return `None`. Idempotent; does not block.
     ///
     /// ```
     /// use std::time::Duration;
@@ -364,7 +364,7 @@ impl<T: CheapClone> DelayQueue<T> {
     }
 
     /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be taken. O(n log n);
-    /// the queue is locked for the O(n) of the copy. Java: `toArray`.
+    /// the queue is locked while it is copied, O(n). Java: `toArray`.
     #[doc(alias = "toArray")]
     #[must_use]
     pub fn to_vec(&self) -> Vec<Queued<T>> {

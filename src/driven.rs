@@ -56,13 +56,13 @@ use crate::{
 /// # Differences
 ///
 /// * Nothing happens between two calls: tasks are as late as the caller is. A [time limit](crate::TaskBuilder::timeout)
-///   still counts from its moment, but a waiter for the task, or for its token, learns of it in the next call.
+///   still counts from its start, but a waiter for the task, or for its token, learns of it in the next call.
 /// * It has one worker until it has terminated. Settings about threads have no effect: their number, names, stacks,
 ///   [factory](crate::ThreadFactory), keep-alive, timer slack, and the callbacks at the
 ///   [start](crate::Builder::on_thread_start) and the [end](crate::Builder::on_thread_stop) of each.
 /// * No thread watches a run: [starvation](crate::Builder::on_starvation) is not reported, and a [run that takes
 ///   long](crate::Builder::warn_after) is reported once it has ended.
-/// * A task may run on a stack that is deep already.
+/// * A task may run on a stack that is already deep.
 ///
 /// # Stopping
 ///

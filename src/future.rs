@@ -89,7 +89,7 @@ impl<T: 'static> ScheduledFuture<T> {
     ///
     /// # Errors
     ///
-    /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
+    /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], depending on how the task ended.
     /// * [`TaskError::ResultTaken`] if the result has been taken before.
     /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that is not
     ///   waiting, when no other can be started. A wait that can end without a worker is not refused: for a task with a

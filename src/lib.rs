@@ -56,10 +56,10 @@
 //!
 //! # Time
 //!
-//! Delays count on the system's monotonic clock, to the nanosecond. A task is as late as the operating system wakes a
-//! thread: on Linux, some 30 to 100 microseconds. Setting the wall clock changes nothing, except for a task whose
-//! [trigger](trigger::Due::Wall) names wall-clock moments: it follows the change within 30 seconds. On Linux and macOS
-//! the monotonic clock stands still while the machine is suspended, so a delay then resumes where it stopped.
+//! Delays count on the system's monotonic clock, to the nanosecond. A task is late by the time that the system takes to
+//! wake a thread: on Linux, some 30 to 100 microseconds. Setting the wall clock changes nothing, except for a task
+//! whose [trigger](trigger::Due::Wall) names wall-clock moments: it follows the change within 30 seconds. On Linux and
+//! macOS the monotonic clock stands still while the machine is suspended, so a delay then resumes where it stopped.
 //!
 //! A process that was stopped, in a debugger for instance, runs all overdue tasks when it is resumed, in the order of
 //! their deadlines. [`MissedRuns`] decides what becomes of the missed runs of a periodic task.

@@ -57,7 +57,7 @@ impl Limit {
         self
     }
 
-    /// Counts the limit from now on this clock, and not from each call that receives it, so that several calls share it.
+    /// Counts the limit from now on this clock, not from each call that receives it, so that several calls share it.
     pub fn from_now(mut self, clock: &Clock) -> Self {
         if let LimitEnd::After(_) = self.until {
             let end = clock.instant_of(self.deadline(clock));

@@ -40,9 +40,9 @@
 //!
 //! # A result that no call will take
 //!
-//! The result is dropped with the node, once the worker and the future have released it. Other handles would keep
-//! the node, so a future that has made some abandons its result when it is dropped. So does a future of a
-//! `Result`, whose `Err` is then [reported](untaken).
+//! The result is dropped with the node, once the worker and the future have released it. Other handles would keep the
+//! node, so a future that has made others abandons its result when it is dropped. So does a future of a `Result`, whose
+//! `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!

@@ -104,7 +104,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Sets a time limit for the task; without this call it has none. The first limit makes the executor start a thread
-    /// that watches over all of them; the first that expires makes it start a second, so that a capture which blocks in
+    /// that watches over all of them; the first that expires makes it start a second, so that a capture that blocks in
     /// its drop holds up no other limit. Java 25: `submitWithTimeout`.
     ///
     /// * **A one-shot task** has this much time from the moment it is due, including any wait for a worker. When the
@@ -149,7 +149,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place: see
+    /// Sets a gate. Before each run of the task, the worker asks it whether the run takes place: see
     /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
     ///

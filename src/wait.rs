@@ -61,7 +61,7 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         answer
     }
 
-    /// Removes a waiter that gives up from the list. Returns `false` if it was not there: it has been woken.
+    /// Removes from the list a waiter that gives up. Returns `false` if it was not there: it has been woken.
     pub(crate) fn forget(&self, place: &mut Place) -> bool {
         // The lock is released before the waker is dropped.
         let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };

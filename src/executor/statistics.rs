@@ -147,18 +147,18 @@ pub struct Statistics {
     pub completed: u64,
     /// The number of tasks that ended because a run failed.
     pub failed: u64,
-    /// The number of tasks that were cancelled, for whatever reason: also by a timeout, a removal or a shutdown, and
-    /// returned by `shutdown_now`, even if the caller ran them. One that is cancelled while it runs counts as active
-    /// until its body has returned.
+    /// The number of tasks that were cancelled: on request, by a timeout, a removal or a shutdown, or returned by
+    /// `shutdown_now`, even if the caller then ran them. One that is cancelled while it runs counts as active until its
+    /// body has returned.
     pub cancelled: u64,
     /// The number of submissions that were not admitted, whatever the handler did with them.
     pub rejected: u64,
     /// The number of rejected tasks that [`CallerRunsPolicy`](crate::CallerRunsPolicy), or another handler, ran on the
     /// submitting thread.
     pub caller_runs: u64,
-    /// The number of those runs by the caller that failed.
+    /// The number of those caller's runs that failed.
     pub caller_panics: u64,
-    /// The number of runs; each run of a periodic task counts, a run by the caller does not.
+    /// The number of runs. Each run of a periodic task counts; a run by the caller does not.
     pub runs: u64,
     /// The number of runs that failed, or exceeded their [time limit](crate::TaskBuilder::timeout), including those
     /// after which the task went on.
@@ -263,7 +263,7 @@ impl RunningTask {
             .collect()
     }
 
-    /// Returns the number of the task.
+    /// Returns the id of the task.
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
@@ -296,7 +296,7 @@ pub struct PendingTask {
     pub next_run: Option<Instant>,
     /// How long it was until the task was due: zero if it was already due, `Duration::MAX` if it is never due.
     pub delay: Duration,
-    /// How often the task had run; zero for a one-shot task.
+    /// How many times the task had run; zero for a one-shot task.
     pub run_count: u64,
     /// Whether the task is periodic.
     pub is_periodic: bool,

@@ -22,8 +22,7 @@ use crate::{
 
 /// # Stopping
 ///
-/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) has a table of all ways to stop, and the verbs that take
-/// it.
+/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) has a table of ways to stop, and the verbs that consume it.
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled: by default
     /// one-shot tasks still run, however far in the future, and periodic ones are cancelled. A one-shot task that

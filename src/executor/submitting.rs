@@ -141,8 +141,8 @@ impl Handle {
         self.task().schedule_at(moment, closure)
     }
 
-    /// Runs the closure again and again, whenever the [trigger](crate::trigger) says. [`Outcome`] says what its return
-    /// value means. One run makes up for those that were missed, unless
+    /// Runs the closure again and again, whenever the [trigger](crate::trigger) says. [`Outcome`] says what the
+    /// closure's return value means. One run makes up for those that were missed, unless
     /// [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs) says otherwise. Blocks as `execute` does.
     ///
     /// ```
@@ -266,7 +266,7 @@ impl Handle {
     /// ```
     ///
     /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every) names the
-    /// two durations. The closure's return value means the same there and here: see [`Outcome`].
+    /// two durations. The closure's return value means the same in both: see [`Outcome`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How the wait of a parked task ends, for its turn in a group or for its gate's answer.
+//! How a parked task's wait ends: for its turn in a group, or for its gate's answer.
 
 use crate::{
     entry::{MoveEntry, Moved, Ticket},

@@ -198,8 +198,8 @@ impl TaskHandle {
         self.change(Change::RunNow(self.clock().read()))
     }
 
-    /// Gives a periodic task another schedule. At once, on this thread, the trigger is asked when the task runs next.
-    /// The task keeps its [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry),
+    /// Gives a periodic task another schedule. This call asks the trigger, on this thread, when the task runs next. The
+    /// task keeps its [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry),
     /// failures no longer end the task, unless its [policy](crate::TaskBuilder::on_failure) says so.
     ///
     /// Also returns `false`, and changes nothing, if the task is a one-shot task, or if the trigger has no run or a

@@ -6,8 +6,8 @@
 //!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
-//! A pool with a driver needs no thread: the driver counts as the one worker from the beginning to the termination, and
-//! the queue of the timer thread is there as if that thread had been started (`Timeouts::do_without_thread`). So a
+//! A pool with a driver needs no thread: the driver counts as the one worker from its start until termination, and the
+//! queue of the timer thread is there as if that thread had been started (`Timeouts::do_without_thread`). So a
 //! submission, an end and a change of a schedule are the same code as always, and cost the same. The driver takes from
 //! the same queues under the same locks, and runs a task with the same [`Runner`] as a worker.
 //!

@@ -4,7 +4,7 @@
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
 //! ```
 //!
-//! A pool may skip phases, but never goes back. The queue decides what is still admitted; this module counts and announces.
+//! A pool may skip phases, but never goes back. The queue decides what is admitted; this module counts and announces.
 //!
 //! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start
 //! it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have
@@ -185,7 +185,7 @@ impl Lifecycle {
 }
 
 /// The tasks that a pool keeps when it is shut down.
-// Ordering: see `Pool::set_policy`. A submitter sets the third before it offers its task, so the queue's locks order it.
+// Ordering: see `Pool::set_policy`. A submitter sets the third before offering its task, so the queue's locks order it.
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
@@ -266,7 +266,7 @@ impl Lifecycle {
         self.has_caller(|own| own == role)
     }
 
-    /// Returns `true` if the calling thread acts for the pool in any role, so that the pool cannot terminate before it goes on.
+    /// Returns `true` if the calling thread acts for the pool in any role: the pool cannot terminate before it goes on.
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         self.has_caller(|_| true)
     }

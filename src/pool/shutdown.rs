@@ -6,10 +6,11 @@
 //! | `stop` (drop) | tasks that wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, returned | cancelled |
 //!
-//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for capacity, and
-//! ends the tasks that it has taken out. It decides once the queue is closed whether a task is due, so a task that was
-//! admitted without delay is due. Workers end when the queue is closed and empty, and the last party to deregister
-//! terminates the pool. `shutdown_within` is the first way, followed by the third if that takes too long; then it gives up.
+//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for
+//! capacity, and ends the tasks that it has taken out. It decides once the queue is closed whether a task is due, so a
+//! task that was admitted without delay is due. Workers end when the queue is closed and empty, and the last party to
+//! deregister terminates the pool. `shutdown_within` is the first way, followed by the third if that takes too long;
+//! then it gives up.
 
 use std::time::Duration;
 
@@ -117,9 +118,9 @@ impl<'a> Stopping<'a> {
         self.pool.capacity.wake_all();
     }
 
-    /// Closes the queue as far as `admission` says, and ends the tasks that `is_unwanted` names, by what may keep them
-    /// and by whether they are still to become due, and those that their groups have called off. It takes all of them
-    /// out before it ends the first, because an end calls user code, which could move others. If a worker was lost, it
+    /// Closes the queue as far as `admission` says, and ends the tasks that are unwanted, by what may keep them and by
+    /// whether they are still to become due, and those that their groups have called off. It takes all of them out
+    /// before it ends the first, because an end calls user code, which could move others. If a worker was lost, it
     /// starts another for what is left: from now on no submission does so.
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
@@ -153,10 +154,11 @@ impl Drop for Stopping<'_> {
 
 // The two policies.
 impl Pool {
-    /// Changes a policy, and applies it if the pool was shut down. A policy that is switched on again brings nothing back.
+    /// Changes a policy, and applies it if the pool was shut down. A policy that is switched on again brings nothing
+    /// back.
     ///
-    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the phase and then reads the policies.
-    /// All four are sequentially consistent; see `queue::waiters`.
+    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the phase and then reads the
+    /// policies. All four are sequentially consistent; see `queue::waiters`.
     pub(crate) fn set_policy(self: &Arc<Self>, policy: fn(&Policies) -> &AtomicBool, keep: bool) {
         policy(&self.policies).store(keep, Ordering::SeqCst);
         if self.lifecycle.phase() == Phase::ShuttingDown {
@@ -213,15 +215,16 @@ impl Pool {
         await_end(grace.then)
     }
 
-    /// Returns `true` if a worker has a task, or may have one by `deadline`. It counts the workers between two looks at the
-    /// queue: a task that a worker took before the first counts with the worker, and one that it queued again is in the second.
+    /// Returns `true` if a worker has a task, or may have one by `deadline`. It counts the workers between two looks at
+    /// the queue: a task that a worker took before the first counts with the worker, and one that it queued again is in
+    /// the second.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_pending = || self.queue.has_any_until(deadline);
         is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
     }
 
-    /// Waits for termination without a limit, or, for the owner's drop, until the pool is given up. If the pool has terminated
-    /// when this returns, its threads are gone as well.
+    /// Waits for termination without a limit, or, for the owner's drop, until the pool is given up. If the pool has
+    /// terminated when this returns, its threads are gone as well.
     pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX, or_given_up)?;
         if self.lifecycle.phase() == Phase::Terminated {

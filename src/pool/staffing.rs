@@ -103,7 +103,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a thread that is no worker, if it `is_needed`, and then calls `started`. Blocks while another thread starts one.
+    /// Starts a thread other than a worker, if it `is_needed`, then calls `started`. Blocks while another starts one.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -128,7 +128,7 @@ impl Pool {
         result
     }
 
-    /// Has the factory start a thread, with a number if it is a worker. If that succeeds, calls `started` and returns the permit.
+    /// Has the factory start a thread, numbered if it is a worker. On success, calls `started` and returns the permit.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -154,8 +154,7 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next that
-    /// compensates.
+    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next call.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }

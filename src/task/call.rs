@@ -61,7 +61,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// The moment from which a run that was due before counts as late.
+    /// When a caller last asked for the run: if it was already due then, its lateness counts from then.
     pub(crate) late_from: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
     pub(crate) question: Option<Question>,

@@ -104,10 +104,10 @@ impl TaskContext {
     /// but of the task alone.
     ///
     /// The token belongs to the task, not to the run: once it is cancelled, the task does not run again. So a periodic
-    /// task can end itself by cancelling its own token. When the run has returned, its future completes, cancelled as
+    /// task can end itself by cancelling its own token. When the run returns, the task's future completes, cancelled as
     /// [requested](crate::CancelReason::Requested). A periodic task with a [time limit](crate::TaskBuilder::timeout)
     /// has a new token for each run, and so has a run under a [lease](crate::gate::Lease); the task goes on after that
-    /// one was cancelled, if its policy says so. Allocates at the first call for a task. Does not block.
+    /// one is cancelled, if its policy says so. Allocates at the first call for a task. Does not block.
     ///
     /// ```
     /// use std::time::Duration;

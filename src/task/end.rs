@@ -12,7 +12,7 @@
 //! waiting for this very task. The entry leaves the queue after both, so the pool does not end before the drops. A
 //! thread that waited for that end inside such a drop would wait for itself. Each thread knows that it is dropping
 //! values ([`is_releasing`]), so a wait for termination started there first removes those entries. Each value is
-//! dropped by itself, through [`unwind`](crate::unwind), so a panic of one keeps none of the others.
+//! dropped by itself, through [`unwind`](crate::unwind), so a panic of one does not stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 

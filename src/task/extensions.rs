@@ -1,7 +1,7 @@
 //! The extensions of a task: the features that only some tasks have and that decide about its runs.
 //!
 //! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
-//! called, with a line for each of them. So the order of the lines is the order of the calls, and this file is the one
+//! called, with a line for each feature. So the order of the lines is the order of the calls, and this file is the one
 //! place in the core that names the features. A plain task has none.
 //!
 //! | point | when | a feature may |

@@ -79,7 +79,7 @@ impl FailurePolicy {
         self.stop_after.is_some_and(|limit| in_a_row >= limit.get())
     }
 
-    /// Returns the delay after many failures in a row, if there is one.
+    /// Returns the delay after many failures in a row, if there is a backoff.
     pub(super) fn longest_back_off(&self) -> Option<Duration> {
         self.back_off.map(|_| self.delay_after(u32::MAX))
     }

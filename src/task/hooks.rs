@@ -27,8 +27,8 @@
 //!
 //! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
 //! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]), before a
-//! thread that waits for the task can see the end, and may end the process. So does an `Err` that no call can take any
-//! more ([`Drops::tell_untaken`]).
+//! thread that waits for the task can see the end, and perhaps end the process. So does an `Err` that no call can take
+//! any more ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;
 
-    /// Returns `true` if a series that is over has a value, and makes it.
+    /// Makes the value of a series that is over. Returns `true` if there is one.
     fn exhaust(&mut self) -> bool;
 
     /// Drops the closure, if it is there. User code: no lock is held.

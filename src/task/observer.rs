@@ -86,8 +86,8 @@ pub trait Observer: Send + Sync {
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if a
-    /// person hears of it. If no observer returns `true`, the end of a periodic task that its user did not end is a
-    /// line on standard error.
+    /// person hears of it. If no observer returns `true`, the unexpected end of a periodic task is a line on standard
+    /// error.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }

@@ -17,7 +17,7 @@ use crate::{Failure, error::BoxedError};
 
 /// The report of a run of a [repeated](crate::Handle::repeat) closure: the value that it returns.
 ///
-/// | the closure returns | which means that |
+/// | the closure returns | meaning |
 /// |---|---|
 /// | `()` | the run has succeeded |
 /// | `Ok(outcome)` | what the outcome inside says |
@@ -34,7 +34,7 @@ use crate::{Failure, error::BoxedError};
 /// `&str`. For one that cannot be sent, like a `PoisonError` with its guard, write `map_err(|error|
 /// error.to_string())`. A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
 ///
-/// A run named for a moment that has passed is due at once, ahead of all that is due after that moment: so a body that
+/// A next run named for a past moment is due at once, ahead of all that is due after that moment: so a body that
 /// computes its own moments makes up for those that it missed, in order.
 ///
 /// This trait is sealed: no other type implements it.

@@ -2,7 +2,7 @@
 //!
 //! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
 //! either the threads that control the task change it, under the task's lock, or the worker alone does, which asks a
-//! trigger with no lock held, because that is user code. A change that another thread wants meanwhile waits in
+//! trigger with no lock held, because a trigger is user code. A change that another thread wants meanwhile waits in
 //! [`control`](crate::feature).
 //!
 //! The thread that takes a plan out drops it, with the user's trigger, when it holds no lock.
@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// Returns the moment of the run planned for `next`, after one that failed.
+    /// Returns when the run planned for `next` is due, after one that failed.
     #[cold]
     fn backed_off(&mut self, next: Timestamp, is_extra: bool, ended: Timestamp) -> Timestamp {
         // Without a delay the plan stands, even if it is in the past.

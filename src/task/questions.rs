@@ -13,11 +13,7 @@ use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
 
 impl Call<'_> {
-    /// Asks whether a run may begin: the token of the task, and then its extensions.
-    ///
-    /// # Errors
-    ///
-    /// The verdict on the task, if it may not.
+    /// Asks the token of the task, and then its extensions, whether a run may begin. Fails with the verdict.
     #[inline(never)]
     pub(super) fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
         if parts.is_called_off() {
@@ -31,11 +27,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks user code whether the run takes place.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that does not take place.
+    /// Asks user code whether the run takes place. Fails with the outcome of a run that does not.
     #[inline]
     pub(super) fn ask_user(&mut self) -> Result<(), RunOutcome> {
         match self.extras.as_mut().and_then(|extras| extras.question.take()) {
@@ -60,11 +52,7 @@ impl Call<'_> {
         RunOutcome::Again(self.run.started())
     }
 
-    /// Asks whether the run may still start, by the policy for missed runs.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that may not: it is left out.
+    /// Asks the policy for missed runs whether the run may still start. Fails with the outcome of a run left out.
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         let (run, hooks) = (self.run, self.hooks);
         let Some(plan) = self.plan.as_mut().filter(|plan| plan.schedule.missed.has_deadline())

@@ -140,11 +140,7 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Gives a task the parts that only some tasks have.
-    ///
-    /// # Errors
-    ///
-    /// The panic of the executor's decorator.
+    /// Gives a task the parts that only some tasks have. Fails with the panic of the executor's decorator.
     #[track_caller]
     pub(super) fn extend(
         self,
@@ -185,11 +181,7 @@ impl TaskBuilder<'_> {
     }
 
     /// Returns the code around each run, if there is any. From the inside out it is the time limit, the executor's
-    /// decorator, and the watch for slow runs.
-    ///
-    /// # Errors
-    ///
-    /// The payload, if the decorator panicked.
+    /// decorator, and the watch for slow runs. Fails with the payload if the decorator panics.
     #[inline]
     fn around(
         &self,
@@ -297,7 +289,7 @@ fn end_or_error(
     if !has_ended(&refused) {
         return Err(refused);
     }
-    // It was briefly in the queue (`rescue` in `pool::submitting`), where another thread cancelled it: a future says so.
+    // It was briefly queued (`rescue` in `pool::submitting`), where another thread cancelled it: a future says so.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
