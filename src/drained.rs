@@ -1,9 +1,9 @@
 //! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or because they were
 //! not admitted.
 //!
-//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so no thread waits for ever on it.
-//! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
-//! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
+//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future completes, so no thread waits forever. A
+//! submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the error
+//! of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
@@ -21,8 +21,8 @@ use crate::{
 /// The tasks that were pending when an executor was [shut down now](crate::Handle::shutdown_now), as an iterator in no
 /// particular order.
 ///
-/// **Dropping it ends the futures of those that are left as cancelled** ([`CancelReason::ShutdownNow`]) and
-/// drops their closures. A million tasks take tens of milliseconds. [`DrainedTask`] has an example.
+/// **Dropping it cancels the tasks that are left** ([`CancelReason::ShutdownNow`]) and drops their closures. A million
+/// tasks take tens of milliseconds. [`DrainedTask`] has an example.
 #[must_use = "dropping pending tasks cancels them"]
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
@@ -76,8 +76,8 @@ impl Drop for DrainedTasks {
         let drops = Drops::of_any(&self.detached_context.hooks);
         for mut chunk in self.drained.take_chunks() {
             for batch in chunk.chunks_mut(BATCH) {
-                // The tasks lie all over the memory. Looking at several before the first of them is locked lets the
-                // processor fetch them at the same time.
+                // The tasks are scattered in memory. Reading several of them before locking the first lets the CPU
+                // fetch them in parallel.
                 hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
                 for task in batch.iter_mut().filter_map(Option::take) {
                     task.cancel(CancelReason::ShutdownNow, drops);
@@ -97,8 +97,8 @@ impl fmt::Debug for DrainedTasks {
 /// A task that was pending when its executor was [shut down now](crate::Handle::shutdown_now), or that was [not
 /// admitted](crate::RejectedTask::keep). Its holder may still [run](Self::run) it.
 ///
-/// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or [`CancelReason::Rejected`]) and drops
-/// the closure.
+/// **Dropping it cancels the task** ([`CancelReason::ShutdownNow`] or [`CancelReason::Rejected`]) and drops the
+/// closure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -140,7 +140,7 @@ impl DrainedTask {
         }
     }
 
-    /// Returns the number of the task, which is also that of its future.
+    /// Returns the id of the task, which is also its future's.
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
@@ -165,9 +165,9 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|task| task.is_periodic())
     }
 
-    /// Runs the task on this thread, due or not, and ends its future: with the result, with the panic, or, for a
-    /// periodic task, as cancelled after this one run. Calls the executor's hooks, and asks no
-    /// [gate](crate::TaskBuilder::gate). A timeout expires only until the executor has terminated. Blocks as long as
+    /// Runs the task on this thread, due or not, and completes its future: with the result, with the panic, or, for a
+    /// periodic task, as cancelled after this one run. Calls the executor's hooks, but asks no
+    /// [gate](crate::TaskBuilder::gate). A timeout can expire only until the executor has terminated. Blocks as long as
     /// the closure runs, and contains its panic. Does nothing if the task was cancelled meanwhile.
     pub fn run(self) {
         self.run_here();

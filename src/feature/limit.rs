@@ -1,24 +1,24 @@
-//! The time limit of a task: when it must have ended, and when its current run must.
+//! The time limit of a task: when it must have ended, and when its current run must have.
 //!
-//! A task that runs once must end by its due time plus its budget. The limit moves with the plan, under the same lock,
-//! and the thread that moves it arms another expiry (`Task::arm_limits`); one armed for another limit notices and does
-//! nothing. A series has a limit for each run, while it is under way.
+//! A one-shot task must end by its due time plus its budget. The limit moves with the plan, under the same lock, and
+//! the thread that moves it arms another expiry (`Task::arm_limits`); one armed for another limit notices and does
+//! nothing. A series has a limit for each run while that is under way.
 //!
-//! A series that goes on after an overlong run is not called off by the token that its timer thread then raises: the
-//! token is the run's own. So the expiry notes under the task's lock that it raises it, and a request to the series
+//! When the timer thread cancels the token of an overlong run, that does not call off a series that goes on: the token
+//! is the run's own. So the expiry notes under the task's lock that it cancels the token, and a request to the series
 //! still takes effect until the body returns.
 //!
 //! # Which thread wins
 //!
 //! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. A task
-//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the guard
-//! when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
+//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the
+//! guard when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
 //!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread is: the
-//! worker that takes the task, or that has run it, compares the limit with the clock, and does under the same lock what the
-//! expiry would do. A body that ends at the very instant of its limit is timed out, and a task with no time at all never
-//! runs. So on a manual clock every such tie is exact, and the task's token counts as raised from that instant
-//! too (`CancellationToken::set_limit`).
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread
+//! is: the worker that takes the task, or that has run it, compares the limit with the clock, and does under the same
+//! lock what the expiry would do. A body that ends at the very instant of its limit is timed out, and a task with a
+//! limit of zero never runs. So on a manual clock every such tie is exact, and the task's token counts as cancelled
+//! from that instant too (`CancellationToken::set_limit`).
 //!
 //! A run by hand leaves the limit, and the token with it, to the timer thread, which may be gone.
 
@@ -70,7 +70,7 @@ impl Exceeded {
 type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
 impl PoolRef {
-    /// Watches over the limit of a one-shot task, which is in the queue, wherever the limit moves.
+    /// Enforces the limit of a queued one-shot task, wherever the limit moves.
     pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
         let Some(timer) = Timer::of(self) else { return };
         let of_task = Arc::downgrade(task);
@@ -102,25 +102,25 @@ impl Pool {
     }
 }
 
-/// A value that lives until its task has ended. Dropping it is user code.
+/// A value that lives until its task has ended. Dropping it runs user code.
 pub(crate) type Attachment = Box<dyn Send>;
 
 #[derive(Default)]
 pub(crate) struct TimeLimit {
-    /// When the task has to have ended, or, if it is a series, its present run.
+    /// When the task or, if it is a series, its current run has to have ended.
     moment: Option<Timestamp>,
-    /// The time that a one-shot task has from its plan on.
+    /// How long a one-shot task has from its planned time.
     budget: Option<Duration>,
     is_ignored: bool,
-    /// The timer thread raises the token of the run of a series, or has raised it.
+    /// The timer thread cancels the token of the run of a series, or has cancelled it.
     is_run_over: bool,
-    /// There once the task is in the queue.
+    /// Set once the task is in the queue.
     arm: Option<Arm>,
     attachment: Option<Attachment>,
 }
 
 impl TimeLimit {
-    /// Limits a task that runs once, and is due at `due`, to `budget` from then on.
+    /// Limits a one-shot task that is due at `due` to `budget` from then on.
     pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
         Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
     }
@@ -158,10 +158,10 @@ impl TimeLimit {
 }
 
 impl Task {
-    /// Has each limit of the task armed from now on, beginning with the present one.
+    /// Arms each limit of the task from now on, beginning with the current one.
     pub(crate) fn arm_limits(&self, arm: Arm) {
         let present = self.with(|parts| {
-            // A task that has ended already has given up what it leaves.
+            // A task that has already ended would never drop it.
             let limit = if parts.stage.is_done() { None } else { parts.limit() }?;
             limit.arm = Some(Arc::clone(&arm));
             limit.moment
@@ -180,7 +180,7 @@ impl Task {
         discard(token);
     }
 
-    /// Notes that the token of that run is about to be raised, because its time is up. Another run has another limit.
+    /// Notes that the timer thread is about to cancel the token of that run. Another run has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
             if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
@@ -189,8 +189,8 @@ impl Task {
         });
     }
 
-    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the task itself has raised within
-    /// the limit is kept, and calls the task off.
+    /// Ends that run. Its token goes with it, cancelled if the limit `is_over`; but a token that the task itself has
+    /// cancelled within the limit is kept, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
@@ -205,8 +205,8 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops it at once
-    /// if the task has ended, or has another limit.
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops
+    /// it at once if the task has ended, or has another limit.
     pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_moved(limit) {
@@ -235,7 +235,7 @@ impl Parts<'_> {
         self.expiry().is_some_and(|moment| moment <= clock.read())
     }
 
-    /// Returns when the token of the task is raised.
+    /// Returns when a time limit cancels the token of the task.
     pub(crate) fn token_limit(&mut self) -> Option<Timestamp> {
         let limit = self.limit()?;
         limit.moment.filter(|_| limit.budget.is_none() || !limit.is_ignored)

@@ -1,17 +1,17 @@
 //! The extensions of a task: the features that only some tasks have and that decide about its runs.
 //!
 //! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
-//! called, with a line for each of them. So the order of the lines is the order of the calls, and this file is the one
-//! place of the core that names the features. A plain task has none.
+//! called, with a line for each feature. So the order of the lines is the order of the calls, and this file is the one
+//! place in the core that names the features. A plain task has none.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
 //! | [`before_run`](Extensions::before_run) | a worker has taken the task | let the run pass, refuse it, or have user code asked first |
 //! | [`after_run`](Extensions::after_run) | the run is over, or was left out after the worker had taken the closure | count it |
 //! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park it, or have it end |
-//! | [`on_put_off`](Extensions::on_put_off) | a run waits on | note until when |
-//! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | follow |
-//! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
+//! | [`on_put_off`](Extensions::on_put_off) | a gate has put a run off | note until when |
+//! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | adapt |
+//! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and hand over what is to be dropped |
 //!
 //! The time limit comes first: it refuses a run whose time is up. The control precedes those that need to know whether
 //! the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked. A
@@ -21,8 +21,8 @@
 //! asks a [`Question`] to user code later, with no lock held. The exception is [`after_body`](Extensions::after_body),
 //! which has no lock and calls user code.
 //!
-//! A run that is refused for another moment is *planned* for that moment from then on, and so are the runs after it. A
-//! feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
+//! A run that is refused until another moment is *planned* for that moment from then on, and so are the runs after it.
+//! A feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
 
 use super::{
     Plan, call::Call, end::Leftovers, observer::Points, plan::RunOutcome, state::Stage,
@@ -68,7 +68,7 @@ impl Question {
     }
 }
 
-/// The work that features leave for other tasks, to be done by a thread that has released the task's lock.
+/// The work that features leave for other tasks; the thread does it once it has released the task's lock.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
@@ -131,7 +131,7 @@ pub(crate) struct Extensions {
     pub(crate) control: Option<Box<Control>>,
     pub(crate) group: Option<Box<Membership>>,
     pub(crate) gate: Option<Box<Gated>>,
-    /// What a shutdown keeps of the task, unless its kind decides.
+    /// Whether a shutdown keeps the task, unless its kind decides.
     pub(crate) at_shutdown: Option<AtShutdown>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,
@@ -218,7 +218,7 @@ impl Extensions {
         }
     }
 
-    /// The gate has put a run off until then.
+    /// Notes that the gate has put a run off until then.
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
         if let Some(control) = &mut self.control {
             control.on_put_off(call, until);
@@ -254,7 +254,7 @@ impl Extensions {
         self.control.as_ref().map_or(next, |control| control.next_due(next))
     }
 
-    /// Returns `true` if the token was raised for the present run alone, because its time is up.
+    /// Returns `true` if the token was cancelled for the current run alone, because its time is up.
     pub(super) fn has_run_over_limit(&self) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.has_run_over_limit())
     }

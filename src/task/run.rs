@@ -1,8 +1,8 @@
-//! One run of a task: which run of which task it is. A running task sees it as a [`TaskContext`].
+//! One run of a task. It knows which run of which task it is; a running task sees it as a [`TaskContext`].
 //!
 //! While a task runs, a thread-local leads to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
 //! call, so entering a run touches no reference count. After a run inside a run, as by `DrainedTask::run`, the outer
-//! one is current again, also after unwinding.
+//! one is current again, even after unwinding.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -74,12 +74,12 @@ impl Run {
         RunFacts { id, number, attempt, has_failed, planned, due, started }
     }
 
-    /// Calls `part`, which is not the body, as the thread's current run.
+    /// Calls `part`, which is not the body, with this as the thread's current run.
     pub(crate) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
     }
 
-    /// Calls `body` in the tracing span of this run, and as the thread's current run.
+    /// Calls `body` in the tracing span of this run, and with this as the thread's current run.
     #[inline(always)]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
@@ -172,7 +172,7 @@ impl Run {
         Self::with_current(|run| TaskContext { lease: None, ..run.context() })
     }
 
-    /// Shows the innermost run that the calling thread is in, if there is one.
+    /// Shows `look` the innermost run that the calling thread is in, if there is one.
     pub(crate) fn with_current<R>(look: impl FnOnce(&Self) -> R) -> Option<R> {
         CURRENT.is_set().then(|| CURRENT.with(look))
     }
@@ -183,8 +183,8 @@ impl Run {
     }
 }
 
-/// Returns the task that the calling thread is running, or `None` outside of any task. A body that takes it as an
-/// argument is made by [`with_context`](crate::with_context).
+/// Returns the task that the calling thread is running, or `None` outside of any task.
+/// [`with_context`](crate::with_context) passes it to a closure as an argument.
 ///
 /// Does not block, and does not panic. Costs a thread-local access and two reference counts.
 ///

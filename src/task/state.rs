@@ -42,7 +42,7 @@ use crate::{CancelReason, TaskError};
 pub enum TaskState {
     /// The task waits until it is due, or for a worker. A periodic task is also in this state between its runs.
     Scheduled,
-    /// The task waits, and does not run before a caller [resumes](crate::TaskHandle::resume) it.
+    /// The task waits, and does not run until a caller [resumes](crate::TaskHandle::resume) it.
     Paused,
     /// The task runs now.
     Running,
@@ -74,7 +74,7 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// The state of a task, without what the task holds in it.
+/// The state of a task, without what the task holds in that state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Scheduled,

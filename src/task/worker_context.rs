@@ -1,5 +1,5 @@
-//! The state that all runs on one worker share, and the parts of the present run that most runs do not have: kept here
-//! and not in the [`Run`](super::Run), so that the others have nothing to set up. Only the worker's thread touches it.
+//! The state that all runs on one worker share, and the parts of the current run that most runs do not have: kept here
+//! and not in the [`Run`](super::Run), so that most runs have nothing to set up. Only the worker's thread touches it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,13 +17,13 @@ pub(crate) struct WorkerContext {
     pub(crate) stats: Arc<WorkerStats>,
     /// True if runs keep time limits and ask gates. A run by hand does not: the timer thread may be gone.
     pub(super) keeps_limits: bool,
-    /// The lease of a gate that the present run holds.
+    /// The lease of a gate that the current run holds.
     pub(crate) held: RefCell<Option<HeldLease>>,
-    /// The time limit of the present run, if it exceeded it.
+    /// The time limit of the current run, if the run exceeded it.
     pub(crate) over_limit: Cell<Option<Duration>>,
-    /// The moment of the wall clock for which the last run on that clock was planned, with the id of its task.
+    /// The wall-clock moment for which the last run on that clock was planned, with the id of its task.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers hear, and the id of their task. They stay for its next run.
+    /// The names that observers are told, and the id of their task. They stay for its next run.
     names: RefCell<Names>,
     named: Cell<u64>,
 }

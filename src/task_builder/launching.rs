@@ -1,14 +1,14 @@
-//! Launching: how a node that has been made of a closure gets its settings, and into its pool.
+//! Launching: how a node made from a closure gets its settings, and enters its pool.
 //!
-//! A plain task in a pool that has its workers and adds nothing to a task goes straight into the queue ([`schedule`],
-//! [`execute`]). Every other goes through [`TaskBuilder::launch`], in this order:
+//! A plain task goes straight into the queue ([`schedule`], [`execute`]) if its pool has its workers and adds nothing
+//! to tasks. Every other task goes through [`TaskBuilder::launch`], in this order:
 //!
-//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A task that is refused
-//!    goes through the next step too: the error hands it back as it would have run.
-//! 2. A worker is ensured, and the timer thread if the task has a limit. The task gets its extensions and the code
-//!    around its runs. The executor's decorator is called, and its panic is the submitter's.
-//! 3. The pool admits it. From here on it may run, be cancelled, and end.
-//! 4. It enters its group, and its limit is armed. Both do nothing to a task that has ended meanwhile.
+//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A refused task gets its
+//!    extensions too: the error hands it back as it would have run.
+//! 2. The submitter starts a worker if one is missing, and the timer thread if the task has a limit. It gives the task
+//!    its extensions and the code around its runs, and calls the executor's decorator, whose panic is the submitter's.
+//! 3. The pool admits the task. From here on it may run, be cancelled, and end.
+//! 4. The task enters its group, and its limit is armed. Neither affects a task that has ended meanwhile.
 
 use std::{
     panic::{self, Location},
@@ -101,7 +101,7 @@ impl TaskBuilder<'_> {
         let joining = self.group.as_ref().map(|group| group.join(pool_ref.pool())).transpose();
         let (_joining, refusal) =
             joining.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
-        // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
+        // Before the code around each run: the limit on each run of a periodic task needs the timer thread's queue.
         let staffed = match unplannable.or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout),
@@ -112,7 +112,7 @@ impl TaskBuilder<'_> {
         if let Err(payload) = self.extend(&*task, has_trigger, now, deadline) {
             resume_unwind(task, payload);
         }
-        // Not earlier: the error hands a refused task back, which needs the code around its runs as well.
+        // Not earlier: the error hands back the refused task, and that needs the code around its runs as well.
         let staffing = match staffed {
             Ok(staffing) => staffing,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
@@ -140,11 +140,7 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Gives a task the parts that only some tasks have.
-    ///
-    /// # Errors
-    ///
-    /// The panic of the executor's decorator.
+    /// Gives a task the parts that only some tasks have. Fails with the panic of the executor's decorator.
     #[track_caller]
     pub(super) fn extend(
         self,
@@ -157,7 +153,7 @@ impl TaskBuilder<'_> {
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
         let submitter = pool_ref.pool().submitter_span();
-        // Its own policy comes first, then that of its group, then that of a call; otherwise its kind decides.
+        // The task's own policy comes first, then its group's, then its verb's; otherwise its kind decides.
         let of_group = self.group.as_ref().and_then(|group| group.at_shutdown);
         let own = self.at_shutdown.filter(|own| matches!(own, AtShutdown::Chosen(_)));
         let at_shutdown = own.or(of_group.map(AtShutdown::Chosen)).or(self.at_shutdown);
@@ -185,11 +181,7 @@ impl TaskBuilder<'_> {
     }
 
     /// Returns the code around each run, if there is any. From the inside out it is the time limit, the executor's
-    /// decorator, and the watch for slow runs.
-    ///
-    /// # Errors
-    ///
-    /// The payload, if the decorator panicked.
+    /// decorator, and the watch for slow runs. Fails with the payload if the decorator panics.
     #[inline]
     fn around(
         &self,
@@ -286,7 +278,7 @@ fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()
 }
 
-/// Returns a task that had ended when it was refused, or else the error.
+/// Returns a handle to a task that had ended before it was refused, or else the error.
 #[cold]
 fn end_or_error(
     task: Arc<Task>,
@@ -297,12 +289,12 @@ fn end_or_error(
     if !has_ended(&refused) {
         return Err(refused);
     }
-    // It was in the queue for a moment (see `rescue` in `pool::submitting`), and another thread cancelled it there: a future can say so.
+    // It was briefly queued (`rescue` in `pool::submitting`), where another thread cancelled it: a future says so.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
 
-/// Returns `true` if a task that was refused has ended, without having been run or dropped by its holder.
+/// Returns `true` if a refused task has ended although its holder has neither run nor dropped it.
 fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }

@@ -1,11 +1,11 @@
 //! The time limit of a series, which applies to each run.
 //!
-//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]); when the body has
-//! returned it disarms that and looks at the clock. If the time is up by then, the worker does what the timer thread was late
-//! to do. So a run has failed if and only if it took its time or longer, on a manual clock to the nanosecond.
+//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]); when the
+//! body has returned it disarms that and checks the clock. If the time is up, the worker does what the timer thread has
+//! not done. So a run fails if and only if it took its limit or longer, on a manual clock to the nanosecond.
 //!
-//! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only raises the
-//! token, which is the run's own, and when the body has returned the run has failed, whatever it has returned
+//! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only cancels
+//! the token, which is the run's own, and the run fails when the body returns, whatever it returns
 //! ([`Run::note_over_limit`]).
 
 use std::time::Duration;

@@ -1,27 +1,27 @@
-//! The timer thread, which acts at a moment although every worker may be busy.
+//! The timer thread, which acts on time although every worker may be busy.
 //!
-//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
-//! of runs have a queue of their own, and a thread that takes from it. It starts with the first *expiry*, a call at a moment,
-//! and ends with the pool.
+//! A worker cannot watch its own task, and all workers may be busy with overlong tasks. So the time limits of tasks and
+//! of runs have a queue of their own, and a thread that takes from it. The thread starts with the first *expiry*, a
+//! call at a set moment, and ends with the pool.
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is
-//! about to act on one, and is the last that is in no user code, starts another first. The first limit that expires therefore
-//! makes the second thread, and these two take turns as leader and follower. A thread that comes back and finds two others
-//! ends. If no thread can be started, the limits wait for the user code of this one, or for the next task that has a limit,
-//! whose submission tries again.
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So the last
+//! timer thread that is not in user code starts another before it acts on one. The first limit that expires therefore
+//! starts the second thread, and these two take turns as leader and follower. A thread that comes back and finds two
+//! others ends. If no thread can be started, the limits wait for the user code of this one, or for the next submission
+//! of a task with a limit, which tries again.
 //!
-//! A thread counts from before its start, so that no two threads start one for the same reason. The thread factory may lose it
-//! although the start has not failed: the drop of a [`TimerThread`] that has not run takes it off the count and starts another.
-//! It does so whether or not a limit is pending, because a submission that has seen the thread counted may be about to arm
-//! one.
+//! A thread is counted before its start, so that no two threads start one for the same reason. The thread factory may
+//! lose it although the start did not fail: then the drop of the [`TimerThread`], which has not run, takes it off the
+//! count and starts another, whether or not a limit is pending, because a submission that has seen the thread counted
+//! may be about to arm one.
 //!
 //! # The end
 //!
-//! Each expiry is a party of the pool's termination, since it runs user code. When the pool ends it empties the queue, and
-//! nothing expires any more. The entry of a timeout refers to this queue and not to the pool: otherwise a task that the
-//! pool's own rejection handler has kept would keep the pool alive.
+//! Each expiry is a party to the pool's termination, since it runs user code. When the pool ends, it empties the queue,
+//! and nothing expires any more. The entry of a timeout refers to this queue and not to the pool: otherwise a task that
+//! the pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
 
@@ -44,7 +44,7 @@ use crate::{
 
 pub(crate) type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 
-// The pool whose limit the thread has found to have come.
+// The pool whose limit the thread acts on.
 scoped_thread_local!(static POOL: Arc<Pool>);
 
 /// Returns what the timer thread does when a limit has come.
@@ -52,7 +52,7 @@ pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
     Node::alarm(Alarm::Act(Box::new(|| POOL.with(|pool| act(pool)))))
 }
 
-/// Acts for a limit that has come. The caller is a party of the termination.
+/// Acts on a limit that has come. The caller is a party to the termination.
 pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
     POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }
@@ -91,7 +91,7 @@ impl Timeouts {
 
     /// Returns the queue if something takes from it.
     fn running(&self) -> Option<&Arc<ExpiryQueue>> {
-        // Ordering: pairs with the store in `runs`, so a thread that sees it run sees the queue.
+        // Ordering: pairs with the store in `runs`, so a thread that sees `true` sees the queue.
         if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
     }
 
@@ -132,7 +132,7 @@ impl TimerThread {
         Self { pool: Arc::clone(pool), queue: Arc::clone(queue), has_begun: false }
     }
 
-    /// Runs what expires. See the head of the module for how many threads do so.
+    /// Acts on what expires. See the head of the module for how many threads do so.
     fn work(mut self) {
         self.has_begun = true;
         let Self { pool, queue, .. } = &self;
@@ -186,7 +186,7 @@ impl Timer {
         Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
-    /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
+    /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends first.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
@@ -195,7 +195,7 @@ impl Timer {
     }
 }
 
-/// A timeout that is armed. Dropping it disarms the timeout.
+/// An armed timeout. Dropping this disarms it.
 pub(super) struct TimeoutGuard {
     queue: Arc<ExpiryQueue>,
     ticket: Ticket,
