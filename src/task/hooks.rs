@@ -138,7 +138,7 @@ impl Hooks {
         contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
-    /// Calls a closure with the code around it. If the run exceeded its time limit, or code around it has panicked,
+    /// Calls a closure with the code around it. If that has overruled the run, or has panicked,
     /// what the closure has returned does not count. It is dropped when the unwinding has stopped: a drop that panics
     /// as well must not abort the process.
     #[inline(never)]
@@ -146,10 +146,9 @@ impl Hooks {
         let mut report = Ok(Next::Nothing);
         let called = contained(|| (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
-        let failure = match (called, run.take_over_limit()) {
+        let failure = match (called, run.worker.overruled.take()) {
             (Ok(()), None) => return report,
-            (Ok(()), Some(limit)) => Failure::of_time_limit(limit),
-            (Err(panic), _) => panic,
+            (Ok(()), Some(failure)) | (Err(failure), _) => failure,
         };
         discard(report);
         Err(failure)

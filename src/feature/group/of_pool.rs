@@ -14,7 +14,7 @@
 //! tasks ends it. The group is told so under its lock, ends what comes later as well, and is never paused again. So the pause
 //! of a group keeps an executor from its end only where that of a task would.
 
-use super::{GroupState, Member, Roll};
+use super::{GroupState, Roll, roll::Member};
 use crate::{
     CancelReason,
     drained::DrainedTask,
