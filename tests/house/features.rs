@@ -40,7 +40,7 @@ fn code(text: &str) -> Vec<&str> {
 
 /// The word after a declaration, with what was declared.
 fn declared(line: &str) -> Option<(&'static str, String)> {
-    let mut words = line.trim_start().split_whitespace().skip_while(|it| it.starts_with("pub"));
+    let mut words = line.split_whitespace().skip_while(|it| it.starts_with("pub"));
     let first = words.next()?;
     let kinds = ["fn", "struct", "enum", "trait", "type", "impl", "mod", "const", "static"];
     let kind = kinds.into_iter().find(|kind| first.split('<').next() == Some(kind))?;
