@@ -77,7 +77,7 @@ impl TaskBuilder<'_> {
     /// * **A one-shot task** has this much time from the moment it is due, and time that it waits for a worker counts.
     ///   When the time is up, its future ends, with [`CancelReason::TimedOut`](crate::CancelReason). If the task is
     ///   still pending it never runs; if it runs, its [token](crate::TaskContext::token) is raised.
-    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop) at the first
+    /// * **A periodic task** has this much time for each run. If it is to [stop](crate::FailurePolicy::stop) at the first
     ///   failure, a run that takes longer ends the task in the same way, and the [failure
     ///   handler](crate::Builder::failure_handler) is called. Otherwise such a run has its token raised, which is a new
     ///   one for each run, and has failed when its body has returned, with the time limit as the
