@@ -178,8 +178,7 @@ impl DrainedTask {
         let deadline = self.deadline;
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
-        task.leave_group();
-        task.leave_gate();
+        task.leave_schedule();
         let (stop, stats) =
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();

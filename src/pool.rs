@@ -19,7 +19,7 @@
 //! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the live groups | that of their list |
-//! | [`Timeouts`](crate::feature) | the thread for time limits, and its queue | those of that queue |
+//! | [`PoolExtensions`] | what the features keep: the thread for time limits, and its queue | those of that queue |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
 //! [`Pool`] has the protocols, whose steps need several parts at once:
@@ -90,7 +90,7 @@ use crate::{
     CancelReason, CancellationToken,
     drained::DetachedContext,
     entry::{MoveEntry, Moved, Ticket, Timing},
-    feature::{Groups, Timeouts},
+    feature::PoolExtensions,
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
@@ -173,8 +173,7 @@ pub(crate) struct Pool {
     pub(crate) token: CancellationToken,
     /// The tasks that have ended, if a report is asked for.
     pub(crate) log: EndLog,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) groups: Groups,
+    pub(crate) extensions: PoolExtensions,
     pub(crate) is_driven: bool,
     pub(crate) warn_after: Option<Duration>,
     submitter_span: bool,
@@ -208,8 +207,7 @@ impl Pool {
             policies: Policies::new(config.keep_delayed, config.keep_periodic),
             token: make_token(clock.clone()),
             log: EndLog::default(),
-            timeouts: Timeouts::new(config.stripes, config.lead),
-            groups: Groups::default(),
+            extensions: PoolExtensions::new(config.stripes, config.lead),
             follows_takes: config.max_pending.is_some()
                 || observers.has(Points::TAKEN | Points::ENDED),
             extends_submissions: is_decorated

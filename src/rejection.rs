@@ -199,9 +199,7 @@ impl<'a> RejectedTask<'a> {
         }
         let group = self.task.task.as_ref().and_then(|task| task.own_group());
         let gives_up = || group.as_ref().is_some_and(|group| group.roll().is_shut_down());
-        let room = self.pool.wait_for_room(timeout, &gives_up);
-        discard(group);
-        match room {
+        match self.pool.wait_for_room(timeout, &gives_up) {
             Room::TimeIsUp => self.abort(),
             Room::GivenUp => self.retry(),
             Room::Acquired => {

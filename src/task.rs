@@ -175,7 +175,9 @@ impl Task {
 
     pub(crate) fn state(&self) -> TaskState {
         self.with(|parts| match parts.stage.state() {
-            TaskState::Scheduled if parts.is_paused() => TaskState::Paused,
+            TaskState::Scheduled if parts.extensions().is_some_and(|it| it.is_paused()) => {
+                TaskState::Paused
+            }
             state => state,
         })
     }

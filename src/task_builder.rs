@@ -11,9 +11,8 @@ use std::{
 
 pub(crate) use self::launching::{execute, schedule};
 use crate::{
-    Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
-    TaskOutput,
-    feature::{AtShutdown, GroupState, ShutdownPolicy},
+    Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, ScheduledFuture, TaskOutput,
+    feature::{AtShutdown, Requested, ShutdownPolicy},
     pool::PoolRefs,
     schedule::Schedule,
     sync::Arc,
@@ -46,17 +45,11 @@ pub struct TaskBuilder<'a> {
     missed: Option<MissedRuns>,
     /// `None` to stop, unless the trigger retries.
     on_failure: Option<FailurePolicy>,
-    timeout: Option<Duration>,
     /// `None` for the default of the executor.
     warn_after: Option<Duration>,
-    gate: Option<Arc<dyn RunGate>>,
-    pub(crate) group: Option<Arc<GroupState>>,
+    pub(crate) requested: Requested,
     /// The submission fails if the pool does not admit the task, and the handler is not asked.
     aborts: bool,
-    /// `None` if the task's kind decides.
-    at_shutdown: Option<AtShutdown>,
-    /// True for the series that stands in for a task that runs once, at a wall-clock moment.
-    runs_once: bool,
 }
 
 impl<'a> TaskBuilder<'a> {
@@ -66,13 +59,9 @@ impl<'a> TaskBuilder<'a> {
             name: None,
             missed: None,
             on_failure: None,
-            timeout: None,
             warn_after: None,
-            gate: None,
-            group: None,
+            requested: Requested::default(),
             aborts: false,
-            at_shutdown: None,
-            runs_once: false,
         }
     }
 
@@ -103,39 +92,6 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets a time limit for the task; without this call it has none. The first limit makes the executor start a thread
-    /// that watches over all of them; the first that expires makes it start a second, so that a capture that blocks in
-    /// its drop holds up no other limit. Java 25: `submitWithTimeout`.
-    ///
-    /// * **A one-shot task** has this much time from the moment it is due, including any wait for a worker. When the
-    ///   time is up, its future completes, with [`CancelReason::TimedOut`](crate::CancelReason). If the task is still
-    ///   pending it never runs; if it runs, its [token](crate::TaskContext::token) is cancelled.
-    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop) at the first
-    ///   failure, a run that takes longer ends the task in the same way, and the [failure
-    ///   handler](crate::Builder::failure_handler) is called. Otherwise the token of such a run, a new one for each
-    ///   run, is cancelled, and the run has failed once its body has returned, with the time limit as the
-    ///   [cause](crate::FailureKind::TimeLimit).
-    ///
-    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out, and a
-    /// one-shot task with a timeout of zero never runs. A task that ends in time leaves nothing of its limit in the
-    /// queue. A limit of `Duration::MAX` never expires.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let endless = with_context(|run| run.token().wait()); // until it is cancelled
-    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(endless)?;
-    /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("submitWithTimeout", "deadline", "time_limit"))]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
     /// Sets how long a run of the task may take before it is reported: in one warning event, and to the callback for
     /// [slow runs](crate::Builder::on_slow_run), each with the place where the task was scheduled. The run goes on;
     /// [`timeout`](Self::timeout) is what ends a task. The default is that of the
@@ -146,52 +102,6 @@ impl<'a> TaskBuilder<'a> {
     #[doc(alias = "watchdog")]
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.warn_after = Some(limit);
-        self
-    }
-
-    /// Sets a gate. Before each run of the task, the worker asks it whether the run takes place: see
-    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
-    /// [`DrainedTask`](crate::DrainedTask), does not ask it.
-    ///
-    /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
-    ///
-    /// ```compile_fail,E0277
-    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// # use punctual::gate::{Entry, Tick};
-    /// executor.task().gate(|_: &Tick<'_>| Entry::Skip); // an error: a closure is no gate
-    /// ```
-    #[doc(alias("leader_election", "distributed_lock"))]
-    pub fn gate(mut self, gate: impl RunGate) -> Self {
-        self.gate = Some(Arc::new(gate));
-        self
-    }
-
-    /// Sets a gate around the one already set, which `around` receives. The outer gate asks the inner one about the
-    /// runs that it would itself let pass. If it does not return the inner gate's [lease](crate::gate::Lease), it
-    /// leaves that lease with [`NotRun`](crate::gate::RunEnd::NotRun).
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use punctual::{RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
-    ///
-    /// /// Asks the gate inside about every second run.
-    /// struct EverySecond(Option<Arc<dyn RunGate>>);
-    ///
-    /// impl RunGate for EverySecond {
-    ///     fn enter(&self, tick: &Tick<'_>) -> Entry {
-    ///         let inner = self.0.as_ref().filter(|_| tick.run_number() % 2 == 0);
-    ///         inner.map_or(Entry::Run, |inner| inner.enter(tick))
-    ///     }
-    /// }
-    ///
-    /// ScheduledThreadPoolExecutor::new(1).task().gate_around(EverySecond).submit(|| ())?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn gate_around<G: RunGate>(
-        mut self,
-        around: impl FnOnce(Option<Arc<dyn RunGate>>) -> G,
-    ) -> Self {
-        self.gate = Some(Arc::new(around(self.gate.take())));
         self
     }
 
@@ -223,7 +133,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
-        self.at_shutdown = Some(AtShutdown::Chosen(policy));
+        self.requested.at_shutdown = Some(AtShutdown::Chosen(policy));
         self
     }
 
@@ -269,8 +179,8 @@ impl<'a> TaskBuilder<'a> {
             Due::Wall(moment) => {
                 // Only a trigger plans on the wall clock, so this is a series with one run. The caller's settings for a
                 // series do not apply.
-                (self.missed, self.on_failure, self.runs_once) = (None, None, true);
-                self.at_shutdown.get_or_insert(AtShutdown::OneShot);
+                (self.missed, self.on_failure, self.requested.runs_once) = (None, None, true);
+                self.requested.at_shutdown.get_or_insert(AtShutdown::OneShot);
                 let once =
                     from_fn(move |last| last.planned().is_none().then_some(Due::Wall(moment)));
                 let mut closure = Some(closure);
@@ -327,17 +237,16 @@ impl<'a> TaskBuilder<'a> {
         mut body: impl FnMut() -> Result<T, E> + Send + 'static,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         let attempt = move || body().map(ControlFlow::<T>::Break);
-        self.at_shutdown.get_or_insert(AtShutdown::OneShot);
+        self.requested.at_shutdown.get_or_insert(AtShutdown::OneShot);
         self.repeat(Retry::of_call(backoff), attempt)
     }
 }
 
 impl std::fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TaskBuilder")
-            .field("name", &self.name)
-            .field("timeout", &self.timeout)
-            .field("group", &self.group.as_ref().map(|group| &group.name))
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("TaskBuilder");
+        shown.field("name", &self.name);
+        self.requested.describe(&mut shown);
+        shown.finish_non_exhaustive()
     }
 }

@@ -239,7 +239,7 @@ impl Statistics {
             failed_runs: done.failed_runs,
             missed_runs: done.missed_runs,
             gate_skips: done.gate_skips,
-            timed_out: pool.timeouts.exceeded.number(),
+            timed_out: pool.extensions.timed_out(),
         }
     }
 }

@@ -8,7 +8,7 @@
 //! closed queue admits or not. Once the pool has had such a task, a thread that shuts it down asks each task under that
 //! task's lock.
 
-use crate::{entry::Requeue, task::Task};
+use crate::{CancelReason, entry::Requeue, task::Task};
 
 /// What a graceful [shutdown](crate::Handle::shutdown) does to one task, or to those of a group, whatever the
 /// executor's policies are; see [`TaskBuilder::on_shutdown`](crate::TaskBuilder::on_shutdown).
@@ -42,6 +42,51 @@ impl AtShutdown {
             (Self::Chosen(ShutdownPolicy::Keep) | Self::OneShot, SeriesTurn) => Turn,
             (_, why) => why,
         }
+    }
+}
+
+/// Which tasks a shutdown keeps, and why the others end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keeps {
+    /// Those that are due, and those whose own policy says so.
+    pub(crate) any: bool,
+    pub(crate) delayed: bool,
+    pub(crate) periodic: bool,
+    pub(crate) reason: CancelReason,
+}
+
+impl Keeps {
+    pub(crate) fn none(reason: CancelReason) -> Self {
+        Self { any: false, delayed: false, periodic: false, reason }
+    }
+
+    pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
+        match at_shutdown {
+            AtShutdown::OneShot if is_delayed => self.delayed,
+            AtShutdown::OneShot => self.any,
+            AtShutdown::Series => self.periodic,
+            AtShutdown::Chosen(policy) => self.any && policy == ShutdownPolicy::Keep,
+        }
+    }
+
+    /// Restricts `kept` to no more than this, and returns it: a policy that is switched on again brings nothing back.
+    pub(super) fn narrow(self, kept: &mut Option<Self>) -> Self {
+        let before = kept.unwrap_or(self);
+        *kept.insert(Self {
+            any: before.any && self.any,
+            delayed: before.delayed && self.delayed,
+            periodic: before.periodic && self.periodic,
+            reason: self.reason,
+        })
+    }
+
+    /// Fails if a shutdown ends such a task.
+    pub(super) fn admit(
+        kept: Option<Self>,
+        at: AtShutdown,
+        is_delayed: bool,
+    ) -> Result<(), CancelReason> {
+        kept.filter(|it| !it.keeps(at, is_delayed)).map_or(Ok(()), |it| Err(it.reason))
     }
 }
 

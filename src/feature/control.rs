@@ -29,7 +29,7 @@
 //!   queued again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in
 //!   the step that queues the task. The current run goes on. For a one-shot task the change comes too late.
 //! * **Elsewhere**, as after the owner was dropped or after `shutdown_now`, or with the holder of a rejected task: the
-//!   change comes too late, and the caller learns so (see `PoolRef::control`).
+//!   change comes too late, and the caller learns so (see `TaskHandle::change`).
 //!
 //! # Races
 //!
@@ -41,6 +41,7 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a
 //!   closed queue, so whatever a shutdown lets run is over in time.
 
+mod requests;
 mod waiting;
 mod wall;
 
@@ -86,11 +87,11 @@ impl Change {
 pub(crate) struct Control {
     /// True for a series that stands for a one-shot task at a moment of the wall clock.
     pub(super) runs_once: bool,
-    is_paused: bool,
+    pub(crate) is_paused: bool,
     extra: Option<Timestamp>,
     /// True if the entry stands for the extra run, and not for the plan, which may be due at the same moment. This is
     /// for the worker that takes the entry: other requests may have changed the rest by then.
-    is_extra_next: bool,
+    pub(crate) is_extra_next: bool,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,
     /// True if the run for which the task was taken still waits.
@@ -178,6 +179,11 @@ impl Control {
         self.standing_after(next).due()
     }
 
+    /// Returns when the task is due if its entry is due at `entry`, which may be for a look, and its plan is this.
+    pub(crate) fn due_by(&self, entry: Timestamp, plan: Timestamp) -> Timestamp {
+        Standing { plan, ..self.standing(entry) }.due()
+    }
+
     fn standing(&self, due: Timestamp) -> Standing {
         let plan = self.plan.unwrap_or(due);
         let Self { is_paused, extra, asked, .. } = *self;
@@ -260,12 +266,8 @@ impl Task {
 }
 
 impl Parts<'_> {
-    pub(crate) fn control(&mut self) -> Option<&mut Control> {
+    fn control(&mut self) -> Option<&mut Control> {
         self.extensions()?.control.as_deref_mut()
-    }
-
-    pub(crate) fn is_paused(&mut self) -> bool {
-        self.control().is_some_and(|control| control.is_paused)
     }
 
     fn control_or_default(&mut self) -> &mut Control {
@@ -298,8 +300,9 @@ impl Parts<'_> {
         };
         match changed {
             // A worker has the task, and is about to run it, runs it, or has run it. Another schedule is for the runs
-            // after that: the run for which the task was taken belongs to the old one.
-            Err(change) if self.repeats() || self.is_looked_at() => {
+            // after that: the run for which the task was taken belongs to the old one. A worker may have taken a task
+            // with one run only to check it against the wall clock.
+            Err(change) if self.repeats() || self.is_periodic() && self.stage.is_scheduled() => {
                 Ok(self.control_or_default().note(change, deferred))
             }
             changed => changed,

@@ -72,7 +72,7 @@ use std::{
 
 pub(crate) use self::asked::{GateQuestion, Gated, HeldLease};
 use crate::{
-    CancellationToken, Failure, TaskId,
+    CancellationToken, Failure, TaskBuilder, TaskContext, TaskId,
     sync::{Arc, Mutex},
     time::{Clock, Timestamp},
     unwind::{discard, shield},
@@ -111,6 +111,54 @@ pub trait RunGate: Send + Sync + 'static {
 impl<G: RunGate + ?Sized> RunGate for Arc<G> {
     fn enter(&self, tick: &Tick<'_>) -> Entry {
         (**self).enter(tick)
+    }
+}
+
+impl TaskBuilder<'_> {
+    /// Sets a gate. Before each run of the task, the worker asks it whether the run takes place: see
+    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
+    /// [`DrainedTask`](crate::DrainedTask), does not ask it.
+    ///
+    /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
+    ///
+    /// ```compile_fail,E0277
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// # use punctual::gate::{Entry, Tick};
+    /// executor.task().gate(|_: &Tick<'_>| Entry::Skip); // an error: a closure is no gate
+    /// ```
+    #[doc(alias("leader_election", "distributed_lock"))]
+    pub fn gate(mut self, gate: impl RunGate) -> Self {
+        self.requested.gate = Some(Arc::new(gate));
+        self
+    }
+
+    /// Sets a gate around the one already set, which `around` receives. The outer gate asks the inner one about the
+    /// runs that it would itself let pass. If it does not return the inner gate's [lease](crate::gate::Lease), it
+    /// leaves that lease with [`NotRun`](crate::gate::RunEnd::NotRun).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use punctual::{RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
+    ///
+    /// /// Asks the gate inside about every second run.
+    /// struct EverySecond(Option<Arc<dyn RunGate>>);
+    ///
+    /// impl RunGate for EverySecond {
+    ///     fn enter(&self, tick: &Tick<'_>) -> Entry {
+    ///         let inner = self.0.as_ref().filter(|_| tick.run_number() % 2 == 0);
+    ///         inner.map_or(Entry::Run, |inner| inner.enter(tick))
+    ///     }
+    /// }
+    ///
+    /// ScheduledThreadPoolExecutor::new(1).task().gate_around(EverySecond).submit(|| ())?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn gate_around<G: RunGate>(
+        mut self,
+        around: impl FnOnce(Option<Arc<dyn RunGate>>) -> G,
+    ) -> Self {
+        self.requested.gate = Some(Arc::new(around(self.requested.gate.take())));
+        self
     }
 }
 
@@ -194,6 +242,20 @@ pub trait Lease: Send + Sync + 'static {
     /// if there is none, if the task is paused, and after a run beside the schedule. A panic is reported, and changes
     /// nothing.
     fn leave(&self, end: RunEnd<'_>, next: Option<Instant>);
+}
+
+impl TaskContext {
+    /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
+    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the lease has none.
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.extensions.lease.as_ref().and_then(|held| held.lease.fencing_token())
+    }
+
+    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known; `false`
+    /// without a lease. A lost lease also cancels the [token](Self::token).
+    pub fn is_lease_lost(&self) -> bool {
+        self.extensions.lease.as_ref().is_some_and(|held| held.lease.is_lost())
+    }
 }
 
 /// How a run under a lease has ended.

@@ -20,13 +20,13 @@ use std::{
 pub(crate) use self::{
     membership::Membership,
     of_pool::Groups,
-    roll::{Keeps, Member, Roll},
-    state::GroupState,
+    roll::{Member, Roll},
+    state::{GroupState, Joining},
 };
 use crate::{
     CancelReason, ConfigError, DrainedTask, Grace, Handle, ShutdownReport, TaskBuilder,
     WouldDeadlock,
-    feature::ShutdownPolicy,
+    feature::{Keeps, ShutdownPolicy},
     pool::IfRunning,
     statistics::Totals,
     sync::Arc,
@@ -114,7 +114,7 @@ impl Handle {
     /// Returns the groups of this executor that still have a handle, a task, or the future of one, in the order in
     /// which they were made. Takes time linear in their number.
     pub fn groups(&self) -> Vec<Group> {
-        let groups = self.pool().groups.all().into_iter();
+        let groups = self.pool().extensions.groups.all().into_iter();
         groups.map(|state| Group { handle: self.clone(), state }).collect()
     }
 }
@@ -122,7 +122,7 @@ impl Handle {
 impl TaskBuilder<'_> {
     /// Puts the task into a group of the same executor, in place of any earlier one. [`Group::task`] is the short form.
     pub fn group(mut self, group: &Group) -> Self {
-        self.group = Some(Arc::clone(&group.state));
+        self.requested.group = Some(Arc::clone(&group.state));
         self
     }
 }
@@ -180,7 +180,7 @@ impl GroupBuilder<'_> {
             at_shutdown: on_shutdown,
             roll: Watched::new(roll),
         });
-        pool.groups.add(&state);
+        pool.extensions.groups.add(&state);
         // Either this thread sees a change made since the group was listed, or the changing thread sees the group.
         state.change(|roll| roll.workers = pool.workers.wanted());
         if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
@@ -288,20 +288,7 @@ impl Group {
             failed_runs,
         }
     }
-}
 
-impl fmt::Debug for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group")
-            .field("name", &self.name())
-            .field("limit", &self.limit())
-            .field("is_paused", &self.is_paused())
-            .field("statistics", &self.statistics())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Group {
     /// Returns a builder that describes a task of this group before it is submitted. Its submissions fail as the
     /// executor's do, and with [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The
     /// error owns the task. A [retry](TaskBuilder::retry) is a member from its first attempt to its last, and holds a
@@ -420,6 +407,17 @@ impl Group {
     /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
     pub fn is_terminated(&self) -> bool {
         self.state.roll().is_terminated
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("name", &self.name())
+            .field("limit", &self.limit())
+            .field("is_paused", &self.is_paused())
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
     }
 }
 

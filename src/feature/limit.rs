@@ -27,18 +27,18 @@ mod timer;
 
 use std::time::Duration;
 
-pub(crate) use self::timer::{ExpiryQueue, Timeouts, expire};
+pub(crate) use self::timer::{Timeouts, expire};
 use self::timer::{Timer, expiry};
 use crate::{
-    CancelReason, CancellationToken,
+    CancelReason, CancellationToken, TaskBuilder,
     entry::Ticket,
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Call, Cancellation, Leftovers, Parts, Replan, Run, Task, Verdict},
-    time::{Clock, Timestamp},
+    task::{Call, Cancellation, Leftovers, Parts, Replan, Task, Verdict},
+    time::Timestamp,
     trace,
     unwind::discard,
 };
@@ -69,10 +69,45 @@ impl Exceeded {
 /// Arms an expiry of a task for this limit, in place of any earlier one. The caller holds no lock.
 type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
+impl TaskBuilder<'_> {
+    /// Sets a time limit for the task; without this call it has none. The first limit makes the executor start a thread
+    /// that watches over all of them; the first that expires makes it start a second, so that a capture that blocks in
+    /// its drop holds up no other limit. Java 25: `submitWithTimeout`.
+    ///
+    /// * **A one-shot task** has this much time from the moment it is due, including any wait for a worker. When the
+    ///   time is up, its future completes, with [`CancelReason::TimedOut`](crate::CancelReason). If the task is still
+    ///   pending it never runs; if it runs, its [token](crate::TaskContext::token) is cancelled.
+    /// * **A periodic task** has this much time for each run. If it is to [stop](crate::FailurePolicy::stop) at the first
+    ///   failure, a run that takes longer ends the task in the same way, and the [failure
+    ///   handler](crate::Builder::failure_handler) is called. Otherwise the token of such a run, a new one for each
+    ///   run, is cancelled, and the run has failed once its body has returned, with the time limit as the
+    ///   [cause](crate::FailureKind::TimeLimit).
+    ///
+    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out, and a
+    /// one-shot task with a timeout of zero never runs. A task that ends in time leaves nothing of its limit in the
+    /// queue. A limit of `Duration::MAX` never expires.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let endless = with_context(|run| run.token().wait()); // until it is cancelled
+    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(endless)?;
+    /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("submitWithTimeout", "deadline", "time_limit"))]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.requested.limit = Some(timeout);
+        self
+    }
+}
+
 impl PoolRef {
-    /// Enforces the limit of a queued one-shot task, wherever the limit moves.
+    /// Enforces the limit of a one-shot task, if it has one, wherever the limit moves.
     pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
-        let Some(timer) = Timer::of(self) else { return };
+        let Some(timer) = Timer::of(self).filter(|_| !task.is_periodic()) else { return };
         let of_task = Arc::downgrade(task);
         task.arm_limits(Arc::new(move |limit| {
             let Some(task) = of_task.upgrade().filter(|_| limit < Timestamp::NEVER) else { return };
@@ -97,13 +132,10 @@ impl PoolRef {
 impl Pool {
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
-        self.timeouts.exceeded.note(task, id);
+        self.extensions.timeouts.exceeded.note(task, id);
         self.log.cancelled(id, || task.name());
     }
 }
-
-/// A value that lives until its task has ended. Dropping it runs user code.
-pub(crate) type Attachment = Box<dyn Send>;
 
 #[derive(Default)]
 pub(crate) struct TimeLimit {
@@ -113,10 +145,11 @@ pub(crate) struct TimeLimit {
     budget: Option<Duration>,
     is_ignored: bool,
     /// The timer thread cancels the token of the run of a series, or has cancelled it.
-    is_run_over: bool,
+    pub(crate) is_run_over: bool,
     /// Set once the task is in the queue.
     arm: Option<Arm>,
-    attachment: Option<Attachment>,
+    /// Until the task has ended. Its drop is user code.
+    guard: Option<Box<dyn Send>>,
 }
 
 impl TimeLimit {
@@ -144,16 +177,22 @@ impl TimeLimit {
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
-        left.values.extend(self.attachment.take());
+        left.values.extend(self.guard.take());
         left.keep(self.arm.take());
     }
 
-    fn expiry(&self) -> Option<Timestamp> {
+    pub(crate) fn expiry(&self) -> Option<Timestamp> {
         self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
-    pub(crate) fn has_run_over_limit(&self) -> bool {
-        self.is_run_over
+    /// Returns when a time limit cancels the token of the task.
+    pub(crate) fn token_limit(&self) -> Option<Timestamp> {
+        self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
+    }
+
+    /// Returns `true` if a task that runs once has another limit than this.
+    pub(crate) fn has_moved(&self, limit: Timestamp) -> bool {
+        self.budget.is_some() && self.moment != Some(limit)
     }
 }
 
@@ -207,12 +246,12 @@ impl Task {
 
     /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops
     /// it at once if the task has ended, or has another limit.
-    pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
+    pub(crate) fn attach(&self, guard: Box<dyn Send>, limit: Timestamp) {
         let unused = self.with(|parts| {
-            if parts.stage.is_done() || parts.has_moved(limit) {
-                return Some(attachment);
+            if parts.stage.is_done() || parts.has_other_limit(limit) {
+                return Some(guard);
             }
-            parts.limit_or_default().attachment.replace(attachment)
+            parts.limit_or_default().guard.replace(guard)
         });
         discard(unused);
     }
@@ -225,34 +264,5 @@ impl Parts<'_> {
 
     fn limit_or_default(&mut self) -> &mut TimeLimit {
         self.extras().extensions.limit.get_or_insert_default()
-    }
-
-    pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
-        self.limit()?.expiry()
-    }
-
-    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
-        self.expiry().is_some_and(|moment| moment <= clock.read())
-    }
-
-    /// Returns when a time limit cancels the token of the task.
-    pub(crate) fn token_limit(&mut self) -> Option<Timestamp> {
-        let limit = self.limit()?;
-        limit.moment.filter(|_| limit.budget.is_none() || !limit.is_ignored)
-    }
-
-    pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
-        self.limit().is_some_and(|own| own.budget.is_some() && own.moment != Some(limit))
-    }
-}
-
-impl Run {
-    pub(crate) fn take_over_limit(&self) -> Option<Duration> {
-        self.worker.over_limit.take()
-    }
-
-    /// Notes that the innermost run of the calling thread has exceeded this limit.
-    pub(crate) fn note_over_limit(limit: Duration) {
-        Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
     }
 }

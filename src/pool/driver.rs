@@ -53,8 +53,8 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    feature::{ExpiryQueue, expire},
-    queue::{AsyncWaiter, QueueEntry, Source},
+    feature::expire,
+    queue::{AsyncWaiter, DelayedWorkQueue, QueueEntry, Source},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
     time::{Clock, Timestamp},
@@ -68,7 +68,7 @@ pub(super) const NUMBER: usize = 1;
 pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
-    limits: Arc<ExpiryQueue>,
+    limits: Arc<DelayedWorkQueue<Arc<Task>>>,
     /// Its places among the waiters for a task, for a limit and for termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
@@ -94,7 +94,7 @@ impl Driver {
         Self {
             worker: runner.context(),
             runner,
-            limits: pool.timeouts.do_without_thread(pool.clock()),
+            limits: pool.extensions.alarms(pool.clock()),
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
             for_end: Place::default(),

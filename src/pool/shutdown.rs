@@ -15,14 +15,14 @@
 use std::time::Duration;
 
 use super::{
-    IfRunning, Phase, Policies, Pool, driver,
+    Phase, Policies, Pool, driver,
     lifecycle::{PoolScope, Role},
 };
 use crate::{
     CancelReason, Grace, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    feature::{AtShutdown, Roll},
+    feature::AtShutdown,
     queue::{Admission, QueueEntry, SnapshotEntry, Source},
     sync::{
         Arc,
@@ -64,7 +64,7 @@ impl Pool {
         let stopping = Stopping::begin(self, "shut down now", Phase::Stopping);
         stopping.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
-        self.groups.tell(&mut Roll::dissolve);
+        self.extensions.on_drain();
         self.token.cancel();
         DrainedTasks::new(drained, self.detached_context())
     }
@@ -85,7 +85,7 @@ impl Pool {
         }
         // Threads that wait for termination wait for this thread now.
         let _scope = self.lifecycle.enter(Role::Stopper);
-        self.timeouts.close();
+        self.extensions.on_termination();
         if self.is_driven {
             self.workers.remove(driver::NUMBER);
         }
@@ -125,10 +125,8 @@ impl<'a> Stopping<'a> {
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
-        let mut called_off = Vec::new();
-        if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
-            pool.groups.tell(&mut |roll| called_off.push(roll.executor_closes(keeps)));
-        }
+        let keeps = pool.policies.kept_in(pool.lifecycle.phase());
+        let called_off = keeps.map(|keeps| pool.extensions.on_shutdown(pool, keeps));
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = pool.clock().read();
         let removed = pool.remove_unwanted(&|due, task| is_unwanted(task, due > now));
@@ -137,9 +135,7 @@ impl<'a> Stopping<'a> {
             pool.end_as_cancelled(&*task, sequence, reason);
             discard(task);
         }
-        for members in called_off {
-            pool.end_called_off(members, reason, IfRunning::LetReturn);
-        }
+        called_off.unwrap_or_default().run();
         if pool.workers.is_short() {
             pool.compensate_or_report();
         }

@@ -54,8 +54,7 @@ impl Pool {
         if size < before {
             self.queue.reconsider();
         }
-        // Of two threads that do this at once, the one that locks a group later reads the newer number.
-        self.groups.tell(&mut |roll| roll.workers = self.workers.wanted());
+        self.extensions.on_resize(self);
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Even after a shutdown, for the tasks that it left.
             match self.start_worker_below(Workers::core_size) {

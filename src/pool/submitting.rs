@@ -40,12 +40,11 @@ use std::{
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, Phase, Pool, admission::CountOnDrop, lifecycle::Role};
+use super::{Config, Pool, admission::CountOnDrop, lifecycle::Role};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason,
     drained::DrainedTask,
     entry::{Ticket, Timing},
-    feature::Change,
     queue::{InsertError, QueueEntry, RefusedElement},
     rejection::{CapacityPermit, Decision, RejectedExecutionHandler, RejectedTask, Room},
     sync::{Arc, thread, thread_number},
@@ -272,16 +271,6 @@ impl PoolRef {
         let pool = self.pool();
         let sequence = pool.queue.next_sequence(self.stripe(), now);
         RejectedExecutionError::new(reason, pool.refused_task(task, sequence, deadline))
-    }
-
-    /// Changes when a live task runs next; see the head of [`pool`](super). Returns `true` if that had an effect.
-    pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
-        let pool = self.pool();
-        if pool.lifecycle.phase() >= Phase::OwnerDropped {
-            discard(change);
-            return false;
-        }
-        pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry))
     }
 }
 

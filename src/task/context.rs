@@ -5,15 +5,15 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Task, current_task};
-use crate::{CancellationToken, TaskId, gate::Lease, id::Subject, sync::Arc, time::Timestamp};
+use super::{Task, current_task, extensions::RunExtensions};
+use crate::{CancellationToken, TaskId, id::Subject, sync::Arc, time::Timestamp};
 
 /// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a run.
 #[derive(Clone)]
 pub struct TaskContext {
     pub(crate) task: Arc<Task>,
     pub(crate) stop: CancellationToken,
-    pub(super) lease: Option<Arc<dyn Lease>>,
+    pub(crate) extensions: RunExtensions,
     pub(crate) id: TaskId,
     pub(crate) number: u64,
     pub(super) attempt: u32,
@@ -30,7 +30,7 @@ impl TaskContext {
         self.id
     }
 
-    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
+    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) gave the task.
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
@@ -127,18 +127,6 @@ impl TaskContext {
     #[must_use]
     pub fn token(&self) -> CancellationToken {
         self.task.token(&self.stop)
-    }
-
-    /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
-    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the lease has none.
-    pub fn fencing_token(&self) -> Option<u64> {
-        self.lease.as_ref().and_then(|lease| lease.fencing_token())
-    }
-
-    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known; `false`
-    /// without a lease. A lost lease also cancels the [token](Self::token).
-    pub fn is_lease_lost(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.is_lost())
     }
 
     pub(crate) fn subject(&self) -> Subject {

@@ -83,7 +83,7 @@ impl End<'_> {
     fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
         match &mut self.request {
             Request::Abandon => return self.abandon(parts),
-            Request::TimeOut(limit, _) if parts.has_moved(*limit) => return false,
+            Request::TimeOut(limit, _) if parts.has_other_limit(*limit) => return false,
             Request::Cancel(_) | Request::TimeOut(..) => {}
         }
         let found = parts.stage.cancel(CancelReason::TimedOut);

@@ -138,18 +138,17 @@ impl Hooks {
         contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
-    /// Calls a closure with the code around it. If the run exceeded its time limit, or code around it has panicked, the
-    /// closure's report does not count. It is dropped once the unwinding has stopped: a drop that panics as well must
-    /// not abort the process.
+    /// Calls a closure with the code around it. If code around it has overruled the run, or has panicked, the closure's
+    /// report does not count. It is dropped once the unwinding has stopped: a drop that panics as well must not abort
+    /// the process.
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
         let called = contained(|| (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
-        let failure = match (called, run.take_over_limit()) {
+        let failure = match (called, run.worker.overruled.take()) {
             (Ok(()), None) => return report,
-            (Ok(()), Some(limit)) => Failure::of_time_limit(limit),
-            (Err(panic), _) => panic,
+            (Ok(()), Some(failure)) | (Err(failure), _) => failure,
         };
         discard(report);
         Err(failure)

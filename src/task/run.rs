@@ -4,10 +4,11 @@
 //! call, so entering a run touches no reference count. After a run inside a run, as by `DrainedTask::run`, the outer
 //! one is current again, even after unwinding.
 
-use std::{cell::Cell, rc::Rc};
+use std::{cell::Cell, rc::Rc, time::SystemTime};
 
 use super::{
-    Task, TaskContext, failure::FailedRun, observer::RunFacts, worker_context::WorkerContext,
+    Task, TaskContext, extensions::RunExtensions, failure::FailedRun, observer::RunFacts,
+    worker_context::WorkerContext,
 };
 use crate::{
     CancellationToken, Failure, TaskId,
@@ -115,7 +116,7 @@ impl Run {
         TaskContext {
             task: Arc::clone(&self.task),
             stop: self.stop(),
-            lease: self.lease(),
+            extensions: self.worker.extensions.borrow().clone(),
             id: TaskId(self.id),
             number: self.number.get(),
             attempt: self.attempt.get(),
@@ -128,8 +129,8 @@ impl Run {
     }
 
     pub(crate) fn stop(&self) -> CancellationToken {
-        let held = self.worker.held.borrow();
-        held.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
+        let extensions = self.worker.extensions.borrow();
+        extensions.lease.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -144,6 +145,22 @@ impl Run {
             let due = parts.extensions().map_or(next, |extensions| extensions.next_due(next));
             (!ends).then_some(due)
         })
+    }
+
+    /// Notes for which moment of the wall clock the run was planned, if any.
+    pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
+        self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
+    }
+
+    /// Returns the moment of the wall clock for which the run was planned, if any.
+    pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
+        let (id, moment) = self.worker.planned_wall.get()?;
+        (id == self.id).then_some(moment)
+    }
+
+    /// Has the innermost run of the calling thread fail, whatever its body has returned.
+    pub(crate) fn overrule(failure: Failure) {
+        Self::with_current(|run| run.worker.overruled.set(Some(failure)));
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -167,9 +184,12 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the innermost run of the calling thread, without its lease, for a guard that may outlive the run.
+    /// Returns the innermost run of the calling thread, without its extensions, for a guard that may outlive the run.
     pub(crate) fn watched() -> Option<TaskContext> {
-        Self::with_current(|run| TaskContext { lease: None, ..run.context() })
+        Self::with_current(|run| TaskContext {
+            extensions: RunExtensions::default(),
+            ..run.context()
+        })
     }
 
     /// Shows `look` the innermost run that the calling thread is in, if there is one.

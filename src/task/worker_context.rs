@@ -3,13 +3,11 @@
 
 use std::{
     cell::{Cell, RefCell},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
-use super::observer::Names;
-use crate::{
-    CancellationToken, TaskId, feature::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
-};
+use super::{extensions::RunExtensions, observer::Names};
+use crate::{CancellationToken, Failure, TaskId, statistics::WorkerStats, sync::Arc, time::Clock};
 
 pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
@@ -17,10 +15,9 @@ pub(crate) struct WorkerContext {
     pub(crate) stats: Arc<WorkerStats>,
     /// True if runs keep time limits and ask gates. A run by hand does not: the timer thread may be gone.
     pub(super) keeps_limits: bool,
-    /// The lease of a gate that the current run holds.
-    pub(crate) held: RefCell<Option<HeldLease>>,
-    /// The time limit of the current run, if the run exceeded it.
-    pub(crate) over_limit: Cell<Option<Duration>>,
+    pub(crate) extensions: RefCell<RunExtensions>,
+    /// The failure with which code around the body has overruled the current run.
+    pub(super) overruled: Cell<Option<Failure>>,
     /// The wall-clock moment for which the last run on that clock was planned, with the id of its task.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
     /// The names that observers are told, and the id of their task. They stay for its next run.
@@ -40,8 +37,8 @@ impl WorkerContext {
             stop,
             stats,
             keeps_limits,
-            held: RefCell::default(),
-            over_limit: Cell::default(),
+            extensions: RefCell::default(),
+            overruled: Cell::default(),
             planned_wall: Cell::default(),
             names: RefCell::default(),
             named: Cell::default(),

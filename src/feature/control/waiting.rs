@@ -118,16 +118,9 @@ pub(super) fn change_waiting(
         }
         (Moved::Absent, _) => Err(change),
         _ => {
-            defer_drop(change, deferred);
+            deferred.push(|| discard(change));
             Ok(false)
         }
-    }
-}
-
-/// A schedule may own user values; nothing else needs a drop.
-fn defer_drop(change: Change, deferred: &mut Deferred) {
-    if let Change::Schedule(..) = change {
-        deferred.push(|| discard(change));
     }
 }
 

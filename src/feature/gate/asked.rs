@@ -99,8 +99,9 @@ pub(crate) struct GateQuestion {
 }
 
 /// The lease that a run holds.
+#[derive(Clone)]
 pub(crate) struct HeldLease {
-    pub(crate) lease: Arc<dyn Lease>,
+    pub(super) lease: Arc<dyn Lease>,
     /// Cancelled when the lease is lost; the parent of the task's token.
     pub(crate) token: CancellationToken,
 }
@@ -184,12 +185,12 @@ impl Task {
 }
 
 impl Run {
-    pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
-        self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
+    fn lease(&self) -> Option<Arc<dyn Lease>> {
+        self.worker.extensions.borrow().lease.as_ref().map(|held| Arc::clone(&held.lease))
     }
 
     pub(crate) fn is_leased(&self) -> bool {
-        self.worker.held.borrow().is_some()
+        self.worker.extensions.borrow().lease.is_some()
     }
 }
 
@@ -310,7 +311,7 @@ impl Call<'_> {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
         let held = HeldLease { lease, token };
-        let before = self.run.worker.held.borrow_mut().replace(held);
+        let before = self.run.worker.extensions.borrow_mut().lease.replace(held);
         debug_assert!(before.is_none(), "a worker has one run at a time");
         let is_watched =
             self.call_gate(FailureSource::Lease, &mut || watched.watch(raised.clone()));
@@ -321,7 +322,7 @@ impl Call<'_> {
     }
 
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
-        let Some(held) = self.run.worker.held.borrow_mut().take() else { return };
+        let Some(held) = self.run.worker.extensions.borrow_mut().lease.take() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, &mut || held.lease.leave(end, next));
         self.hooks.drops(self.run.id).discard(held);

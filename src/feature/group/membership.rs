@@ -31,7 +31,7 @@ use crate::{
 };
 
 pub(crate) struct Membership {
-    group: Arc<GroupState>,
+    pub(crate) group: Arc<GroupState>,
     at_shutdown: AtShutdown,
     /// The key by which the group lists it, once it has entered.
     key: Option<MemberKey>,
@@ -45,10 +45,6 @@ pub(crate) struct Membership {
 impl Membership {
     pub(crate) fn new(group: Arc<GroupState>, at_shutdown: AtShutdown) -> Self {
         Self { group, at_shutdown, key: None, has_left: false, refused: None, replanned: None }
-    }
-
-    pub(crate) fn group_name(&self) -> &Arc<str> {
-        &self.group.name
     }
 
     /// Leaves the group for good. The task is no longer part of the schedule.

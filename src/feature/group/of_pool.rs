@@ -14,7 +14,7 @@
 //! delayed tasks ends it. The group learns so under its lock, also ends members that come later, and is never paused
 //! again. So pausing a group delays an executor's end only where pausing a task would.
 
-use super::{GroupState, Member, Roll};
+use super::{GroupState, Roll, roll::Member};
 use crate::{
     CancelReason,
     drained::DrainedTask,

@@ -31,7 +31,7 @@ use std::{collections::BTreeMap, mem};
 use crate::{
     CancelReason,
     entry::Ticket,
-    feature::{AtShutdown, ShutdownPolicy},
+    feature::{AtShutdown, Keeps},
     shutdown_report::{ShutdownReport, TaskSummary},
     statistics::{Ended, Totals},
     sync::{Arc, Weak},
@@ -393,49 +393,5 @@ impl Roll {
         let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;
         self.is_terminated |= is_ending && is_empty;
         self.is_terminated
-    }
-}
-
-/// Which tasks a shutdown keeps, and why the others end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keeps {
-    /// Those that are due, and those whose own policy says so.
-    pub(crate) any: bool,
-    pub(crate) delayed: bool,
-    pub(crate) periodic: bool,
-    pub(crate) reason: CancelReason,
-}
-
-impl Keeps {
-    pub(crate) fn none(reason: CancelReason) -> Self {
-        Self { any: false, delayed: false, periodic: false, reason }
-    }
-
-    pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
-        match at_shutdown {
-            AtShutdown::OneShot if is_delayed => self.delayed,
-            AtShutdown::OneShot => self.any,
-            AtShutdown::Series => self.periodic,
-            AtShutdown::Chosen(policy) => self.any && policy == ShutdownPolicy::Keep,
-        }
-    }
-
-    /// Restricts `kept` to no more than this, and returns it: a policy that is switched on again brings nothing back.
-    fn narrow(self, kept: &mut Option<Self>) -> Self {
-        let before = kept.unwrap_or(self);
-        *kept.insert(Self {
-            any: before.any && self.any,
-            delayed: before.delayed && self.delayed,
-            periodic: before.periodic && self.periodic,
-            reason: self.reason,
-        })
-    }
-
-    /// Fails if a shutdown ends such a task.
-    fn admit(kept: Option<Self>, at: AtShutdown, is_delayed: bool) -> Result<(), CancelReason> {
-        match kept {
-            Some(kept) if !kept.keeps(at, is_delayed) => Err(kept.reason),
-            _ => Ok(()),
-        }
     }
 }

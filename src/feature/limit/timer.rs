@@ -42,7 +42,7 @@ use crate::{
     unwind::discard,
 };
 
-pub(crate) type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
+type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 
 // The pool whose limit the thread acts on.
 scoped_thread_local!(static POOL: Arc<Pool>);
@@ -128,7 +128,7 @@ struct TimerThread {
 impl TimerThread {
     fn new(pool: &Arc<Pool>, queue: &Arc<ExpiryQueue>) -> Self {
         pool.clock().worker_starts();
-        pool.timeouts.free.fetch_add(1, Ordering::Relaxed);
+        pool.extensions.timeouts.free.fetch_add(1, Ordering::Relaxed);
         Self { pool: Arc::clone(pool), queue: Arc::clone(queue), has_begun: false }
     }
 
@@ -140,7 +140,7 @@ impl TimerThread {
         let _scope = pool.lifecycle.enter(Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
         set_timer_slack(pool.spawner.timer_slack);
-        let free = &pool.timeouts.free;
+        let free = &pool.extensions.timeouts.free;
         while let Some((entry, _)) = queue.take() {
             if !pool.lifecycle.register() {
                 discard(entry.element);
@@ -162,7 +162,7 @@ impl TimerThread {
 impl Drop for TimerThread {
     fn drop(&mut self) {
         let Self { pool, has_begun, .. } = self;
-        let timers = &pool.timeouts;
+        let timers = &pool.extensions.timeouts;
         pool.clock().worker_ended();
         let is_last = !*has_begun && timers.free.fetch_sub(1, Ordering::Relaxed) == 1;
         if is_last && timers.running().is_some() {
@@ -182,7 +182,7 @@ impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
-        let queue = Arc::clone(pool.timeouts.queue.get()?);
+        let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
         Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
@@ -213,8 +213,8 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(());
         }
-        if self.timeouts.running().is_none() {
-            return self.start_timer_thread(&|| self.timeouts.running().is_none());
+        if self.extensions.timeouts.running().is_none() {
+            return self.start_timer_thread(&|| self.extensions.timeouts.running().is_none());
         }
         self.ensure_free_timer_thread();
         Ok(())
@@ -222,7 +222,7 @@ impl Pool {
 
     /// Starts another timer thread if all are in user code, or have been lost.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
-        let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
+        let is_needed = || self.extensions.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {
             let started = self.start_timer_thread(&is_needed);
             started.unwrap_or_else(|error| trace::spawn_failed(&error));
@@ -231,7 +231,7 @@ impl Pool {
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
-        let timers = &self.timeouts;
+        let timers = &self.extensions.timeouts;
         self.start_helper("timeouts", is_needed, &|| timers.runs(), &|| {
             let thread = TimerThread::new(self, timers.queue(self.clock()));
             Box::new(|| thread.work())
