@@ -5,13 +5,14 @@
 //! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
 //! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
-use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
+use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
+    pool::acts_for_a_pool,
     queue::{Drained, QueueEntry},
     statistics::{Totals, WorkerStats},
-    sync::Arc,
+    sync::{Arc, Mutex},
     task::{Drops, Hooks, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
@@ -27,6 +28,8 @@ use crate::{
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
     detached_context: DetachedContext,
+    /// False if the executor starts no thread.
+    may_share: bool,
 }
 
 /// What a task keeps of an executor that it has left.
@@ -37,8 +40,12 @@ pub(crate) struct DetachedContext {
 }
 
 impl DrainedTasks {
-    pub(crate) fn new(drained: Drained<Arc<Task>>, detached_context: DetachedContext) -> Self {
-        Self { drained, detached_context }
+    pub(crate) fn new(
+        drained: Drained<Arc<Task>>,
+        detached_context: DetachedContext,
+        may_share: bool,
+    ) -> Self {
+        Self { drained, detached_context, may_share }
     }
 
     /// Returns `true` if no task was pending, or none is left.
@@ -67,6 +74,22 @@ impl FusedIterator for DrainedTasks {}
 /// How many tasks are fetched from memory at once.
 const BATCH: usize = 32;
 
+/// From how many tasks on a second thread shares the drop.
+const MANY: usize = 64 << 10;
+
+/// Cancels the tasks of one chunk.
+fn cancel(mut chunk: Vec<Option<Arc<Task>>>, drops: Drops<'_>) {
+    for batch in chunk.chunks_mut(BATCH) {
+        // The tasks lie all over the memory. Looking at several before the first of them is locked lets the processor
+        // fetch them at the same time.
+        hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
+        for task in batch.iter_mut().filter_map(Option::take) {
+            task.cancel(CancelReason::ShutdownNow, drops);
+            discard(task);
+        }
+    }
+}
+
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
@@ -74,17 +97,23 @@ impl Drop for DrainedTasks {
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
-        for mut chunk in self.drained.take_chunks() {
-            for batch in chunk.chunks_mut(BATCH) {
-                // The tasks lie all over the memory. Looking at several before the first of them is locked lets the
-                // processor fetch them at the same time.
-                hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
-                for task in batch.iter_mut().filter_map(Option::take) {
-                    task.cancel(CancelReason::ShutdownNow, drops);
-                    discard(task);
-                }
+        // What a capture's drop waits for may be refused by what this thread does, and a second thread does nothing else.
+        let is_shared = self.may_share && self.len() >= MANY && !acts_for_a_pool();
+        let chunks = Mutex::<_>::new(self.drained.take_chunks().into_iter());
+        let next = || chunks.lock().next();
+        let cancel_all = || {
+            while let Some(chunk) = next() {
+                cancel(chunk, drops);
             }
+        };
+        if !is_shared {
+            return cancel_all();
         }
+        thread::scope(|scope| {
+            // If there is no second thread, this one does all.
+            let _second = thread::Builder::new().spawn_scoped(scope, cancel_all);
+            cancel_all();
+        });
     }
 }
 

@@ -83,7 +83,7 @@ use self::{
 };
 pub(crate) use self::{
     driver::Driver,
-    lifecycle::{Phase, Role},
+    lifecycle::{Phase, Role, acts_for_a_pool},
     submitting::{PoolRef, PoolRefs, Staffing},
 };
 use crate::{

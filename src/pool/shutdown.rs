@@ -65,7 +65,7 @@ impl Pool {
         let drained = self.queue.drain();
         self.groups.tell(&mut Roll::dissolve);
         self.token.cancel();
-        DrainedTasks::new(drained, self.detached_context())
+        DrainedTasks::new(drained, self.detached_context(), !self.is_driven)
     }
 
     /// Terminates the pool if its closed queue is finished. The caller has taken an entry out, and is no worker: all of them
