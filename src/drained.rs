@@ -5,7 +5,7 @@
 //! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
 //! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
-use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, thread, time::Instant};
+use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
@@ -71,24 +71,8 @@ impl ExactSizeIterator for DrainedTasks {}
 
 impl FusedIterator for DrainedTasks {}
 
-/// How many tasks are fetched from memory at once.
-const BATCH: usize = 32;
-
 /// From how many tasks on a second thread shares the drop.
 const MANY: usize = 64 << 10;
-
-/// Cancels the tasks of one chunk.
-fn cancel(mut chunk: Vec<Option<Arc<Task>>>, drops: Drops<'_>) {
-    for batch in chunk.chunks_mut(BATCH) {
-        // The tasks lie all over the memory. Looking at several before the first of them is locked lets the processor
-        // fetch them at the same time.
-        hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
-        for task in batch.iter_mut().filter_map(Option::take) {
-            task.cancel(CancelReason::ShutdownNow, drops);
-            discard(task);
-        }
-    }
-}
 
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
@@ -103,7 +87,10 @@ impl Drop for DrainedTasks {
         let next = || chunks.lock().next();
         let cancel_all = || {
             while let Some(chunk) = next() {
-                cancel(chunk, drops);
+                for task in chunk.into_iter().flatten() {
+                    task.cancel(CancelReason::ShutdownNow, drops);
+                    discard(task);
+                }
             }
         };
         if !is_shared {
