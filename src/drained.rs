@@ -5,7 +5,14 @@
 //! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
 //! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
-use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
+use std::{
+    error::Error,
+    fmt,
+    iter::{self, FusedIterator},
+    rc::Rc,
+    thread,
+    time::Instant,
+};
 
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
@@ -81,25 +88,24 @@ impl Drop for DrainedTasks {
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
-        // What a capture's drop waits for may be refused by what this thread does, and a second thread does nothing else.
-        let is_shared = self.may_share && self.len() >= MANY && !acts_for_a_pool();
-        let chunks = Mutex::<_>::new(self.drained.take_chunks().into_iter());
-        let next = || chunks.lock().next();
-        let cancel_all = || {
-            while let Some(chunk) = next() {
-                for task in chunk.into_iter().flatten() {
-                    task.cancel(CancelReason::ShutdownNow, drops);
-                    discard(task);
-                }
+        let cancel = |chunks: &mut dyn Iterator<Item = Vec<Option<Arc<Task>>>>| {
+            for task in chunks.flatten().flatten() {
+                task.cancel(CancelReason::ShutdownNow, drops);
+                discard(task);
             }
         };
+        // What a capture's drop waits for may be refused by what this thread does, and a second thread does nothing else.
+        let is_shared = self.may_share && self.len() >= MANY && !acts_for_a_pool();
+        let mut chunks = self.drained.take_chunks().into_iter();
         if !is_shared {
-            return cancel_all();
+            return cancel(&mut chunks);
         }
+        let chunks = Mutex::<_>::new(chunks);
+        let share = || cancel(&mut iter::from_fn(|| chunks.lock().next()));
         thread::scope(|scope| {
             // If there is no second thread, this one does all.
-            let _second = thread::Builder::new().spawn_scoped(scope, cancel_all);
-            cancel_all();
+            let _second = thread::Builder::new().spawn_scoped(scope, share);
+            share();
         });
     }
 }
