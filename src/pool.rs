@@ -83,7 +83,7 @@ use self::{
 };
 pub(crate) use self::{
     driver::Driver,
-    lifecycle::{Phase, Role, acts_for_a_pool},
+    lifecycle::{Phase, Role},
     submitting::{PoolRef, PoolRefs, Staffing},
 };
 use crate::{

@@ -280,7 +280,7 @@ impl Lifecycle {
 
 /// Returns `true` if a wait of the calling thread may be refused, or treated in another way, by what it does for a pool: it
 /// plays a part in one, runs a task, or drops the values of a task that it has ended.
-pub(crate) fn acts_for_a_pool() -> bool {
+pub(super) fn acts_for_a_pool() -> bool {
     let is_in_scope = SCOPES.try_with(|scopes| !scopes.borrow().is_empty());
     is_in_scope.unwrap_or(true) || is_releasing() || current_task().is_some()
 }

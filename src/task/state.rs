@@ -79,19 +79,6 @@ impl fmt::Display for TaskState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage(u8);
 
-/// The reasons by their numbers.
-const REASONS: [CancelReason; 9] = [
-    CancelReason::Requested,
-    CancelReason::Shutdown,
-    CancelReason::ShutdownNow,
-    CancelReason::ExecutorDropped,
-    CancelReason::Removed,
-    CancelReason::Rejected,
-    CancelReason::TimedOut,
-    CancelReason::SkippedByGate,
-    CancelReason::GroupShutdown,
-];
-
 impl Stage {
     pub(crate) const SCHEDULED: Self = Self(0);
     pub(crate) const RUNNING: Self = Self(1);
@@ -190,9 +177,9 @@ impl Stage {
             Self::SCHEDULED | Self::RUNNING => return None,
             Self::EXHAUSTED => TaskError::Exhausted,
             Self::FAILED | Self::CLAIMED => TaskError::ResultTaken,
-            Self(cancelled) => {
-                TaskError::Cancelled(REASONS[usize::from(cancelled - Self::CANCELLED) / 2])
-            }
+            Self(cancelled) => TaskError::Cancelled(
+                CancelReason::ALL[usize::from(cancelled - Self::CANCELLED) / 2],
+            ),
         }))
     }
 
@@ -306,5 +293,18 @@ mod tests {
         assert!(stage.start());
         assert!(stage.rest());
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
+    }
+
+    /// The state keeps the number of the reason.
+    #[test]
+    fn each_reason_comes_back() {
+        for reason in CancelReason::ALL {
+            let mut stage = running();
+            assert_eq!(stage.cancel(reason), Cancellation::Running);
+            assert!(
+                matches!(stage.claim(), Some(Err(TaskError::Cancelled(kept))) if kept == reason)
+            );
+            assert!(stage.runs_on() && !stage.body_returns() && stage.has_left());
+        }
     }
 }
