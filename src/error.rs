@@ -310,6 +310,21 @@ pub enum CancelReason {
     GroupShutdown,
 }
 
+impl CancelReason {
+    /// By their numbers.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Requested,
+        Self::Shutdown,
+        Self::ShutdownNow,
+        Self::ExecutorDropped,
+        Self::Removed,
+        Self::Rejected,
+        Self::TimedOut,
+        Self::SkippedByGate,
+        Self::GroupShutdown,
+    ];
+}
+
 impl fmt::Display for CancelReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

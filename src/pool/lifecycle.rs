@@ -42,6 +42,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU8, Ordering},
         rank, thread_local,
     },
+    task::{current_task, is_releasing},
     wait::{Place, Watched},
 };
 
@@ -276,6 +277,13 @@ impl Lifecycle {
         let is_own = |&(address, role): &(usize, Role)| address == own && is_meant(role);
         SCOPES.try_with(|scopes| scopes.borrow().iter().any(is_own)).unwrap_or(false)
     }
+}
+
+/// Returns `true` if a wait of the calling thread may be refused, or treated in another way, by what it does for a pool: it
+/// plays a part in one, runs a task, or drops the values of a task that it has ended.
+pub(super) fn acts_for_a_pool() -> bool {
+    let is_in_scope = SCOPES.try_with(|scopes| !scopes.borrow().is_empty());
+    is_in_scope.unwrap_or(true) || is_releasing() || current_task().is_some()
 }
 
 #[cfg(test)]

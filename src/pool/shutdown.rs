@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::{
     Phase, Policies, Pool, driver,
-    lifecycle::{PoolScope, Role},
+    lifecycle::{PoolScope, Role, acts_for_a_pool},
 };
 use crate::{
     CancelReason, Grace, WouldDeadlock,
@@ -66,7 +66,9 @@ impl Pool {
         let drained = self.queue.drain();
         self.extensions.on_drain();
         self.token.cancel();
-        DrainedTasks::new(drained, self.detached_context())
+        // A driven executor starts no thread.
+        let may_share = if self.is_driven { || false } else { || !acts_for_a_pool() };
+        DrainedTasks::new(drained, self.detached_context(), may_share)
     }
 
     /// Terminates the pool if its closed queue is finished. The caller has taken an entry out, and is no worker: all of

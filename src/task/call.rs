@@ -244,7 +244,7 @@ impl Call<'_> {
 
     pub(super) fn publish(&mut self, parts: &mut Parts<'_>) -> ToStore {
         match self.outcome {
-            RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
+            RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::COMPLETED),
             RunOutcome::Again(next) if parts.is_plain() => self.rest(parts, next),
             _ => self.publish_rare(parts),
         }
@@ -256,13 +256,13 @@ impl Call<'_> {
             parts.split().0.after_run(self);
         }
         let ending = match &self.outcome {
-            RunOutcome::Ended(Ok(())) => Stage::Completed,
-            RunOutcome::Exhausted => Stage::Exhausted,
+            RunOutcome::Ended(Ok(())) => Stage::COMPLETED,
+            RunOutcome::Exhausted => Stage::EXHAUSTED,
             RunOutcome::Ended(Err(failure)) => {
                 if parts.is_periodic() {
                     parts.extras().last_failure = Some(self.run.failure(failure));
                 }
-                Stage::Failed
+                Stage::FAILED
             }
             RunOutcome::Again(next) => return self.rest(parts, *next),
             RunOutcome::Failed(next, failure) => {
@@ -283,14 +283,14 @@ impl Call<'_> {
             self.time_out_if_over(parts);
         }
         let is_kept = parts.stage.finish(ending);
-        let has_failed = ending == Stage::Failed;
+        let has_failed = ending == Stage::FAILED;
         let ended = match is_kept {
             false => Ended::Cancelled,
             true if has_failed => Ended::Failed,
             true => Ended::Completed,
         };
         self.count(Some(ended));
-        let keeps_value = is_kept && ending == Stage::Completed;
+        let keeps_value = is_kept && ending == Stage::COMPLETED;
         let keeps_value = keeps_value && (parts.is_plain() || !parts.is_abandoned());
         if !parts.is_plain() || has_failed {
             self.finish_extended(parts);
@@ -310,7 +310,7 @@ impl Call<'_> {
     #[inline(never)]
     fn finish_extended(&mut self, parts: &mut Parts<'_>) {
         self.extras().leftovers = Leftovers::of(parts);
-        if parts.stage == Stage::Failed && !parts.is_abandoned() {
+        if parts.stage == Stage::FAILED && !parts.is_abandoned() {
             parts.extras().failure = self.outcome.take_failure();
         }
     }

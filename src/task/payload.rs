@@ -180,7 +180,7 @@ impl<B: Body> Slot<B> {
     #[cold]
     #[inline(never)]
     fn extend(&mut self, extras: Box<Extras>) {
-        let content = mem::replace(self.split().0, Stored::Nothing(Stage::Running));
+        let content = mem::replace(self.split().0, Stored::Nothing(Stage::RUNNING));
         let extended = Self::Extended(Box::new(Extended { extras, content }));
         mem::forget(mem::replace(self, extended));
     }
@@ -216,7 +216,7 @@ pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 impl<B: Body> Node<B> {
     #[inline]
     pub(super) fn new(body: B, plan: B::Place) -> Self {
-        let slot = Slot::Plain(Stored::Body(Stage::Scheduled, body));
+        let slot = Slot::Plain(Stored::Body(Stage::SCHEDULED, body));
         Self(Mutex::new(Cell { slot, plan }))
     }
 }
