@@ -50,9 +50,8 @@ use punctual::{Grace, Handle};
 
 use self::{board::Board, state::State};
 use crate::{
-    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun,
-    QueueFuture, Rescheduling, ShutdownReport, When,
+    HistoryFilter, JobChange, JobFilter, JobHandle, JobId, JobQueue, JobState, JobStatus,
+    KindCounts, OpenError, OpenQueue, PastRun, QueueFuture, ShutdownReport, When,
     job::{
         jobs::{Opening, Periodic, sealed::Sealed},
         schedule::Tick,
@@ -156,11 +155,11 @@ impl Engine for Board {
         QueueFuture::ready(self.accept_all(batch))
     }
 
-    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.move_to(key, when))
     }
 
-    fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
+    fn cancel(&self, key: &str) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.cancel_by_key(key))
     }
 
@@ -180,15 +179,15 @@ impl Engine for Board {
         QueueFuture::ready(self.past_runs(&filter))
     }
 
-    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
+    fn retry(&self, id: JobId) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.retry_job(id))
     }
 
-    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
+    fn discard(&self, id: JobId) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.discard_job(id))
     }
 
-    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
+    fn remove(&self, id: JobId) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.remove_job(id))
     }
 
@@ -200,11 +199,7 @@ impl Engine for Board {
         QueueFuture::ready(self.resume(kind))
     }
 
-    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
-        QueueFuture::ready(self.result_of(id))
-    }
-
-    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+    fn await_result(&self, id: JobId) -> QueueFuture<JobState> {
         self.await_result_of(id)
     }
 

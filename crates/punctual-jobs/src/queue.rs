@@ -9,7 +9,7 @@
 //! return it.
 
 pub(crate) mod batch;
-pub(crate) mod by_id;
+pub(crate) mod change;
 pub(crate) mod counts;
 pub(crate) mod engine;
 pub(crate) mod error;
@@ -30,8 +30,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use punctual::{Grace, WouldDeadlock};
 
 use crate::{
-    Cancellation, Job, JobBuilder, JobId, JobState, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When,
+    Job, JobBuilder, JobChange, JobId, JobState, QueueError, QueueFuture, ShutdownReport, When,
     job::{attempts_of, jobs::Definitions, names::Names, payload::Payload},
     queue::engine::{Engine, NewJob},
     run::outcomes::Outcomes,
@@ -106,12 +105,12 @@ impl JobQueue {
     ///
     /// [`InvalidName`](QueueError::InvalidName), if no job can have this key; else [`QueueError`], if the engine
     /// cannot be asked.
-    pub fn reschedule(&self, key: &str, when: impl Into<When>) -> Result<Rescheduling, QueueError> {
+    pub fn reschedule(&self, key: &str, when: impl Into<When>) -> Result<JobChange, QueueError> {
         self.reschedule_async(key, when).wait(self.request_timeout())
     }
 
     /// The same as [`reschedule`](Self::reschedule), without blocking.
-    pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<Rescheduling> {
+    pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<JobChange> {
         match Names::Job.check(key) {
             Ok(()) => self.engine.reschedule(key, when.into()),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
@@ -125,19 +124,19 @@ impl JobQueue {
     ///
     /// [`InvalidName`](QueueError::InvalidName), if no job can have this key; else [`QueueError`], if the engine
     /// cannot be asked.
-    pub fn cancel(&self, key: &str) -> Result<Cancellation, QueueError> {
+    pub fn cancel(&self, key: &str) -> Result<JobChange, QueueError> {
         self.cancel_async(key).wait(self.request_timeout())
     }
 
     /// The same as [`cancel`](Self::cancel), without blocking.
-    pub fn cancel_async(&self, key: &str) -> QueueFuture<Cancellation> {
+    pub fn cancel_async(&self, key: &str) -> QueueFuture<JobChange> {
         match Names::Job.check(key) {
             Ok(()) => self.engine.cancel(key),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
     }
 
-    /// Returns how a job stands.
+    /// Returns how a job stands, and what its handler has returned, if that is kept.
     ///
     /// # Errors
     ///

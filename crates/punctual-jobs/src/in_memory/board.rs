@@ -13,7 +13,7 @@ use super::{
     state::{Left, State},
 };
 use crate::{
-    Cancellation, JobHandle, JobId, QueueError, Rescheduling, StopReason, When,
+    JobChange, JobHandle, JobId, QueueError, StopReason, When,
     job::{
         jobs::{Definition, Definitions},
         until,
@@ -63,7 +63,7 @@ impl Board {
         let (moment, due) = self.moment_of(new_job.when);
         let present = new_job.key.as_ref().and_then(|key| state.keys.get(key));
         if let Some(&id) = present.filter(|_| new_job.is_unique) {
-            return (JobHandle { id: JobId(id), name, is_skipped: true }, None);
+            return (JobHandle { id: JobId(id), name, was_skipped: true }, None);
         }
         let replaced = new_job.key.as_ref().and_then(|key| state.replaced_by(key));
         let old = replaced.as_ref().map(|(_, old, _)| old);
@@ -99,7 +99,7 @@ impl Board {
             state.keys.insert(key, id);
         }
         state.jobs.insert(id, entry);
-        let handle = JobHandle { id: JobId(id), name, is_skipped: false };
+        let handle = JobHandle { id: JobId(id), name, was_skipped: false };
         (handle, Some((left, Next { id, generation, due })))
     }
 
@@ -123,11 +123,11 @@ impl Board {
         self.clear(left);
     }
 
-    pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
+    pub(super) fn move_to(&self, key: &str, when: When) -> Result<JobChange, QueueError> {
         let (moment, due) = self.moment_of(when);
         let state = self.state.lock();
         state.refuse_if_over()?;
-        let Some(&id) = state.keys.get(key) else { return Ok(Rescheduling::Unknown) };
+        let Some(&id) = state.keys.get(key) else { return Ok(JobChange::Unknown) };
         self.move_job(state, id, (moment, due))
     }
 
@@ -148,7 +148,7 @@ impl Board {
         match waiting {
             None => {
                 drop(state);
-                enqueued.push(self.accept(new_job.clone())?.id());
+                enqueued.push(self.accept(new_job.clone())?.id);
                 Ok(())
             }
             Some((id, moment)) if moment.is_none() || moment > now => {
@@ -163,24 +163,24 @@ impl Board {
         mut state: MutexGuard<'_, State>,
         id: i64,
         (moment, due): (Option<Instant>, Due),
-    ) -> Result<Rescheduling, QueueError> {
+    ) -> Result<JobChange, QueueError> {
         if state.jobs.get(&id).is_some_and(Entry::runs) {
-            return Ok(Rescheduling::Running);
+            return Ok(JobChange::Running);
         }
         let left = state.withdraw(id);
-        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Rescheduling::Unknown) };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
         (entry.moment, entry.wall) = (moment, wall_of(&due));
         let generation = entry.generation;
         drop(state);
         self.begin((left, Next { id, generation, due }))?;
-        Ok(Rescheduling::Moved)
+        Ok(JobChange::Done)
     }
 
-    pub(super) fn cancel_by_key(&self, key: &str) -> Result<Cancellation, QueueError> {
+    pub(super) fn cancel_by_key(&self, key: &str) -> Result<JobChange, QueueError> {
         let mut state = self.state.lock();
         state.refuse_if_over()?;
-        let Some(id) = state.keys.get(key).copied() else { return Ok(Cancellation::Unknown) };
-        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Cancellation::Unknown) };
+        let Some(id) = state.keys.get(key).copied() else { return Ok(JobChange::Unknown) };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
         if let Stage::Running { stop, is_retired, .. } = &mut entry.stage {
             *is_retired = true;
             entry.key = None;
@@ -188,10 +188,10 @@ impl Board {
             state.keys.remove(key);
             drop(state);
             stop.raise(StopReason::Cancelled);
-            return Ok(Cancellation::Signalled);
+            return Ok(JobChange::Signalled);
         }
         self.take_off(state, id);
-        Ok(Cancellation::Removed)
+        Ok(JobChange::Done)
     }
 
     /// Cancels a task that would do nothing. It drops what it has on the way, so no lock may be held.
@@ -250,7 +250,7 @@ impl Board {
             refusal = refusal.or(self.begin(stored).err());
         }
         let Some(error) = refusal else { return Ok(batch.handles(&handles)) };
-        for handle in handles.iter().filter(|handle| !handle.is_skipped) {
+        for handle in handles.iter().filter(|handle| !handle.was_skipped) {
             // One that runs goes on.
             let _ = self.remove_job(handle.id);
         }

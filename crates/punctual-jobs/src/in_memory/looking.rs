@@ -17,9 +17,9 @@ use super::{
     state::State,
 };
 use crate::{
-    HistoryFilter, JobDiscard, JobFilter, JobId, JobRemoval, JobResult, JobRetry, JobStage,
-    JobState, JobStatus, JobWait, KindCounts, PastRun, QueueError, QueueFuture, StopReason,
-    queue::{by_id::BY_HAND, machine, queue_future::Promise},
+    HistoryFilter, JobChange, JobFilter, JobId, JobStage, JobState, JobStatus, JobWait, KindCounts,
+    PastRun, QueueError, QueueFuture, StopReason,
+    queue::{change::BY_HAND, machine, queue_future::Promise},
 };
 
 impl Board {
@@ -52,7 +52,7 @@ impl Board {
         let listed = listed.into_iter().filter_map(|id| Some((id, state.entry(id)?)));
         let status = |(id, (entry, stage)): (i64, (&Entry, JobStage))| JobStatus {
             paused: state.is_paused(entry, stage),
-            payload: filter.has_payloads.then(|| entry.payload.to_text()),
+            payload: filter.payloads.then(|| entry.payload.to_text()),
             waits_for: state.wait_of(id, entry, stage),
             ..self.status(id, entry, stage)
         };
@@ -122,32 +122,32 @@ impl Board {
         }
     }
 
-    pub(super) fn retry_job(&self, id: JobId) -> Result<JobRetry, QueueError> {
+    pub(super) fn retry_job(&self, id: JobId) -> Result<JobChange, QueueError> {
         let id = id.0;
         let now = self.executor.clock().now();
         let mut state = self.state.lock();
         state.refuse_if_over()?;
         match state.jobs.get(&id) {
-            Some(entry) if entry.runs() => return Ok(JobRetry::Running),
+            Some(entry) if entry.runs() => return Ok(JobChange::Running),
             Some(entry) => {
                 let moment = entry.moment.filter(|moment| *moment <= now).unwrap_or(now);
                 self.move_job(state, id, (Some(moment), Due::At(moment)))?;
-                return Ok(JobRetry::Due);
+                return Ok(JobChange::Done);
             }
             None => {}
         }
         let Some(place) = state.discarded.iter().position(|(other, _)| *other == id) else {
-            return Ok(JobRetry::Unknown);
+            return Ok(JobChange::Unknown);
         };
         if state.closing.is_some() {
             return Err(QueueError::ShutDown);
         }
         let key = &state.discarded[place].1.key;
         if key.as_ref().is_some_and(|key| state.keys.contains_key(key)) {
-            return Ok(JobRetry::KeyTaken);
+            return Ok(JobChange::KeyTaken);
         }
         let Some((_, mut entry)) = state.discarded.remove(place) else {
-            return Ok(JobRetry::Unknown);
+            return Ok(JobChange::Unknown);
         };
         entry.max_attempts = entry.max_attempts.max(entry.begun + 1);
         entry.moment = Some(entry.moment.map_or(now, |moment| moment.min(now)));
@@ -158,16 +158,16 @@ impl Board {
         state.jobs.insert(id, entry);
         drop(state);
         self.submit(next, Refusal::IsReturned)?;
-        Ok(JobRetry::Due)
+        Ok(JobChange::Done)
     }
 
-    pub(super) fn discard_job(&self, id: JobId) -> Result<JobDiscard, QueueError> {
+    pub(super) fn discard_job(&self, id: JobId) -> Result<JobChange, QueueError> {
         let id = id.0;
         let mut state = self.state.lock();
         state.refuse_if_over()?;
         let Some(entry) = state.jobs.get_mut(&id) else {
             let is_remembered = state.discarded.iter().any(|(other, _)| *other == id);
-            return Ok(if is_remembered { JobDiscard::Discarded } else { JobDiscard::Unknown });
+            return Ok(if is_remembered { JobChange::Done } else { JobChange::Unknown });
         };
         entry.last_error.get_or_insert_with(|| BY_HAND.to_owned());
         entry.max_attempts = entry.begun;
@@ -176,33 +176,33 @@ impl Board {
             let stop = stop.clone();
             drop(state);
             stop.raise(StopReason::Cancelled);
-            return Ok(JobDiscard::Signalled);
+            return Ok(JobChange::Signalled);
         }
         let left = state.withdraw(id);
         let forgotten = state.remove(id).and_then(|entry| state.remember_discarded(id, entry));
         drop(state);
         drop(forgotten);
         self.clear(left);
-        Ok(JobDiscard::Discarded)
+        Ok(JobChange::Done)
     }
 
-    pub(super) fn remove_job(&self, id: JobId) -> Result<JobRemoval, QueueError> {
+    pub(super) fn remove_job(&self, id: JobId) -> Result<JobChange, QueueError> {
         let id = id.0;
         let mut state = self.state.lock();
         state.refuse_if_over()?;
         match state.jobs.get(&id) {
-            Some(entry) if entry.runs() => return Ok(JobRemoval::Running),
+            Some(entry) if entry.runs() => return Ok(JobChange::Running),
             Some(_) => {}
             None => {
                 let place = state.discarded.iter().position(|(other, _)| *other == id);
                 let removed = place.and_then(|place| state.discarded.remove(place));
                 let is_removed = removed.is_some();
                 drop(state);
-                return Ok(if is_removed { JobRemoval::Removed } else { JobRemoval::Unknown });
+                return Ok(if is_removed { JobChange::Done } else { JobChange::Unknown });
             }
         }
         self.take_off(state, id);
-        Ok(JobRemoval::Removed)
+        Ok(JobChange::Done)
     }
 }
 
@@ -237,18 +237,14 @@ impl State {
 }
 
 impl Board {
-    pub(super) fn result_of(&self, id: JobId) -> Result<JobResult, QueueError> {
-        self.state.lock().result_of(id.0)
-    }
-
-    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobResult> {
+    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobState> {
         let (promise, reply) = QueueFuture::promised();
         let mut state = self.state.lock();
-        match state.result_of(id.0) {
-            Ok(JobResult::Pending) => state.results.wait(id.0, promise),
-            result => {
+        match state.state_of(id.0) {
+            Ok(JobState::Waiting { .. } | JobState::Running) => state.results.wait(id.0, promise),
+            ended => {
                 drop(state);
-                promise.keep(result);
+                promise.keep(ended);
             }
         }
         reply
@@ -263,31 +259,17 @@ impl Board {
     /// Answers those whose jobs have come to an end. The caller holds no lock.
     pub(super) fn answer_waiting(&self) {
         let mut state = self.state.lock();
-        let mut answers = Vec::<(Promise<JobResult>, Result<JobResult, QueueError>)>::new();
+        let mut answers = Vec::<(Promise<JobState>, Result<JobState, QueueError>)>::new();
         for id in std::mem::take(&mut state.results.ended) {
-            let result = state.result_of(id).map_err(|_| QueueError::ShutDown);
+            let ended = state.state_of(id);
             // A person may have retried it.
-            if !matches!(result, Ok(JobResult::Pending)) {
+            if !matches!(ended, Ok(JobState::Waiting { .. } | JobState::Running)) {
                 let promises = state.results.waiting.remove(&id).unwrap_or_default();
-                let same =
-                    || result.as_ref().map(JobResult::clone).map_err(|_| QueueError::ShutDown);
+                let same = || ended.as_ref().map(JobState::clone).map_err(|_| QueueError::ShutDown);
                 answers.extend(promises.into_iter().map(|promise| (promise, same())));
             }
         }
         drop(state);
         answers.into_iter().for_each(|(promise, result)| promise.keep(result));
-    }
-}
-
-impl State {
-    fn result_of(&self, id: i64) -> Result<JobResult, QueueError> {
-        let now = self.clock.now();
-        let kept = self.results.get(id, now);
-        Ok(match (kept, self.state_of(id)?) {
-            (Some(result), _) => result,
-            (None, JobState::Discarded { last_error }) => JobResult::Discarded { last_error },
-            (None, JobState::Gone) => JobResult::Gone,
-            (None, _) => JobResult::Pending,
-        })
     }
 }

@@ -126,6 +126,9 @@ impl State {
 
     pub(super) fn state_of(&self, id: i64) -> Result<JobState, QueueError> {
         self.refuse_if_over()?;
+        if let Some(value) = self.results.get(id, self.clock.now()) {
+            return Ok(JobState::Returned(value));
+        }
         let discarded = || self.discarded.iter().find(|(other, _)| *other == id);
         Ok(match self.jobs.get(&id) {
             Some(entry) if entry.runs() => JobState::Running,

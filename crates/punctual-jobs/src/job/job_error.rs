@@ -68,7 +68,7 @@ impl JobError {
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// let job = queue.now(Mail { to: "nobody".into() }).enqueue()?;
     /// clock.run_until_idle();
-    /// assert_eq!(queue.state(job.id())?, JobState::Discarded { last_error: "no such address".into() });
+    /// assert_eq!(queue.state(job.id)?, JobState::Discarded { last_error: "no such address".into() });
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn discard(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

@@ -51,7 +51,7 @@ pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let jobs = Jobs::new()
 ///     .on(move |run: &JobRun, job: Remind| {
-///         tell.send(format!("{} to {} at attempt {}", job.text, job.user, run.attempt()))?;
+///         tell.send(format!("{} to {} at attempt {}", job.text, job.user, run.attempt))?;
 ///         Ok(())
 ///     })
 ///     .max_attempts::<Remind>(5)

@@ -158,8 +158,6 @@ pub enum QueueError {
     Server(Source),
     /// The claim of the running job is lost: another machine may be running it. Stop without an effect.
     Lost,
-    /// This queue cannot do that.
-    Unsupported(&'static str),
 }
 
 impl fmt::Display for QueueError {
@@ -190,7 +188,6 @@ impl fmt::Display for QueueError {
             Self::Lost => {
                 f.write_str("the claim of this run is lost: another machine may run the job")
             }
-            Self::Unsupported(what) => f.write_str(what),
         }
     }
 }

@@ -56,8 +56,8 @@ impl JobBuilder<'_> {
     /// let minute = Duration::from_secs(60);
     /// let first = queue.after(minute, Reindex {}).unique("reindex").enqueue()?;
     /// let second = queue.after(minute, Reindex {}).unique("reindex").enqueue()?;
-    /// assert!(second.was_skipped());
-    /// assert_eq!(second.id(), first.id());
+    /// assert!(second.was_skipped);
+    /// assert_eq!(second.id, first.id);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn unique(self, key: impl Into<String>) -> Self {
@@ -107,7 +107,7 @@ impl JobBuilder<'_> {
     /// let (tell, told) = std::sync::mpsc::channel();
     /// let jobs = Jobs::new().on(move |run: &JobRun, _: Mail| {
     ///     // With OpenTelemetry: its propagator extracts the parent of the run's span from this.
-    ///     Ok(tell.send(run.traceparent().map(str::to_owned))?)
+    ///     Ok(tell.send(run.traceparent.clone())?)
     /// });
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// // With OpenTelemetry: its propagator injects the context of the current span into a map.

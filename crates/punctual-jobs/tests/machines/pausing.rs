@@ -43,7 +43,7 @@ fn a_pause_holds_on_all_machines_and_loses_no_job() {
     }
     // Both machines look at them meanwhile, the first one by its poll as well.
     beats(&server, first.process(), 8);
-    let paused = queue.list(&JobFilter::new().paused()).unwrap();
+    let paused = queue.list(&JobFilter { paused: true, ..JobFilter::default() }).unwrap();
     assert_eq!(paused.len(), 40);
     assert!(paused.iter().all(|job| job.stage == JobStage::Waiting && job.attempts == 0));
     // A kind that is not paused, and one whose pause has ended by itself, run.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Cancellation, JobFilter, JobLimit, JobState, Priority, QueueError};
+use punctual_jobs::{JobChange, JobFilter, JobLimit, JobState, Priority, QueueError};
 
 use crate::world::{HOUR, Hold, LONG, Note, SHORT, World, for_some_span, standard};
 
@@ -26,7 +26,7 @@ pub(crate) fn jobs_of_a_paused_kind_wait_until_it_is_resumed<W: World>() {
     world.until("its end", || world.log().has("runs ends"));
     world.settle();
     assert!(!world.log().has("waits begins"), "{:?}", world.log().lines());
-    let state = queue.state(waits.id()).unwrap();
+    let state = queue.state(waits.id).unwrap();
     assert_eq!(state, JobState::Waiting { attempts: 0, last_error: None });
     assert!(queue.resume_kind("hold").unwrap());
     assert!(!queue.resume_kind("hold").unwrap());
@@ -48,13 +48,13 @@ pub(crate) fn counts_and_lists_say_what_is_paused<W: World>() {
     let until = counts[1].paused.unwrap().until.unwrap();
     assert!(until > world.wall() + HOUR / 2 && until < world.wall() + 2 * HOUR);
     assert!(counts[2].to_string().ends_with(", paused"), "{}", counts[2]);
-    let listed = queue.list(&JobFilter::new().paused()).unwrap();
-    assert_eq!(listed.iter().map(|job| job.id).collect::<Vec<_>>(), [note.id()]);
+    let listed = queue.list(&JobFilter { paused: true, ..JobFilter::default() }).unwrap();
+    assert_eq!(listed.iter().map(|job| job.id).collect::<Vec<_>>(), [note.id]);
     assert!(listed[0].paused && listed[0].to_string().contains("waiting (paused)"));
-    let all = queue.list(&JobFilter::new()).unwrap();
+    let all = queue.list(&JobFilter::default()).unwrap();
     assert_eq!(all.iter().filter(|job| job.paused).count(), 1);
     assert!(queue.resume_kind("note").unwrap() && queue.resume_kind("hold").unwrap());
-    assert!(queue.list(&JobFilter::new().paused()).unwrap().is_empty());
+    assert!(queue.list(&JobFilter { paused: true, ..JobFilter::default() }).unwrap().is_empty());
     assert!(paused(&world).is_empty());
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn a_job_of_a_paused_kind_can_be_changed<W: World>() {
     }
     queue.after(SHORT, Hold::new("x")).enqueue().unwrap();
     world.expect(&["x begins"]);
-    assert_eq!(queue.cancel("cancelled").unwrap(), Cancellation::Removed);
+    assert_eq!(queue.cancel("cancelled").unwrap(), JobChange::Done);
     queue.now(Note::new("new")).key("replaced").enqueue().unwrap();
     queue.reschedule("moved", HOUR).unwrap();
     assert!(queue.resume_kind("note").unwrap());

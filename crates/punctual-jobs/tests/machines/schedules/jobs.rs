@@ -16,7 +16,10 @@ fn named(name: &str) -> Schedule {
 }
 
 fn job_of(desk: &Desk, name: &str) -> JobStatus {
-    desk.queue.list(&JobFilter::new().schedule(name)).unwrap().remove(0)
+    desk.queue
+        .list(&JobFilter { schedule: Some(name.into()), ..JobFilter::default() })
+        .unwrap()
+        .remove(0)
 }
 
 /// Both a tick and `run_now` enqueue such a job.
@@ -78,7 +81,8 @@ fn schedules_with_one_ordering_key_do_not_overlap() {
         assert!(desk.queue.schedules().run_now(name).call().unwrap().is_some());
     }
     let running = || {
-        let runs = JobFilter::new().stage(punctual_jobs::JobStage::Running);
+        let runs =
+            JobFilter { stage: Some(punctual_jobs::JobStage::Running), ..JobFilter::default() };
         desk.queue.list(&runs).unwrap()
     };
     wait_until("the first runs", || running().len() == 1);
