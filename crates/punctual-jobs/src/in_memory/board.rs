@@ -13,7 +13,7 @@ use super::{
     state::{Left, State},
 };
 use crate::{
-    JobChange, JobHandle, JobId, QueueError, StopReason, When,
+    JobChange, JobHandle, JobId, JobStage, QueueError, StopReason, When,
     job::{
         jobs::{Definition, Definitions},
         until,
@@ -61,6 +61,7 @@ impl Board {
     ) -> (JobHandle, Option<(Left, Next)>) {
         let name = new_job.name;
         let (moment, due) = self.moment_of(new_job.when);
+        let key = new_job.key.clone();
         let present = new_job.key.as_ref().and_then(|key| state.keys.get(key));
         if let Some(&id) = present.filter(|_| new_job.is_unique) {
             return (JobHandle { id: JobId(id), name, was_skipped: true }, None);
@@ -81,23 +82,15 @@ impl Board {
         };
         let entry = Entry {
             definition,
-            payload: new_job.payload,
-            key: new_job.key,
-            ordering_key: new_job.ordering_key,
+            job: new_job,
             moment,
             wall: wall_of(&due),
-            priority: new_job.priority,
-            limit_key: new_job.limit_key,
-            traceparent: new_job.traceparent,
             begun: 0,
-            max_attempts: new_job.max_attempts,
             last_error: None,
             generation,
             stage: Stage::Waiting(None),
         };
-        if let Some(key) = entry.key.clone() {
-            state.keys.insert(key, id);
-        }
+        state.keys.extend(key.map(|key| (key, id)));
         state.jobs.insert(id, entry);
         let handle = JobHandle { id: JobId(id), name, was_skipped: false };
         (handle, Some((left, Next { id, generation, due })))
@@ -143,7 +136,7 @@ impl Board {
         enqueued.retain(|id| state.jobs.contains_key(&id.0));
         let waiting = enqueued.iter().find_map(|id| {
             let entry = state.jobs.get(&id.0)?;
-            (!entry.runs()).then_some((id.0, entry.moment))
+            (entry.job_stage() == JobStage::Waiting).then_some((id.0, entry.moment))
         });
         match waiting {
             None => {
@@ -183,7 +176,7 @@ impl Board {
         let Some(entry) = state.jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
         if let Stage::Running { stop, is_retired, .. } = &mut entry.stage {
             *is_retired = true;
-            entry.key = None;
+            entry.job.key = None;
             let stop = stop.clone();
             state.keys.remove(key);
             drop(state);

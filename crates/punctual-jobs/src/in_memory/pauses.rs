@@ -1,6 +1,6 @@
 //! Pauses of kinds. A job of a paused kind gets as far as its turn, if it has an ordering key, and keeps that. Then it waits
-//! without a task: in its line for a slot, if the kind has a limit, since a paused kind gives none; else its stage is
-//! [`Stage::Paused`](super::entry::Stage::Paused). When the pause ends all of these get a task that is due at once, as far as there are slots.
+//! without a task in a line for a [slot](super::slots), since a paused kind gives none: a kind without a limit has slots while it is
+//! paused, as many as it wants. When the pause ends the jobs get a task that is due at once, as far as there are slots.
 //!
 //! A pause until a moment has a task of the executor, which ends that very pause and no other: each has a number.
 

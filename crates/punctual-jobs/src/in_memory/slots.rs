@@ -49,7 +49,7 @@ pub(super) struct Slots {
 impl Slots {
     /// Returns which limit a job waits for, if it is in a line here.
     pub(super) fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
-        let key = entry.limit_key.as_deref().unwrap_or_default();
+        let key = entry.job.limit_key.as_deref().unwrap_or_default();
         let place = (entry.moment, id);
         let mut lines = self.lines.iter().filter(|(line, _)| line.1 == key);
         let (line, _) = lines.find(|(_, jobs)| jobs.contains(&place))?;
