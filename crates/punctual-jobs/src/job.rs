@@ -158,22 +158,6 @@ pub enum JobState {
     Gone,
 }
 
-impl fmt::Display for JobState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Waiting { attempts: 0, .. } => f.write_str("waiting"),
-            Self::Waiting { attempts, last_error } => {
-                write!(f, "waiting, failed attempts: {attempts}")?;
-                last_error.as_ref().map_or(Ok(()), |error| write!(f, ", the last with: {error}"))
-            }
-            Self::Running => f.write_str("running"),
-            Self::Discarded { last_error } => write!(f, "discarded: {last_error}"),
-            Self::Returned(_) => f.write_str("succeeded"),
-            Self::Gone => f.write_str("gone"),
-        }
-    }
-}
-
 /// Returns the message of an error and of its sources, unless one repeats what was said.
 pub(crate) fn with_sources(error: &dyn Error) -> String {
     let mut message = error.to_string();

@@ -129,7 +129,7 @@ pub use crate::{
     queue::{
         JobQueue,
         change::JobChange,
-        counts::{KindCounts, KindPause},
+        counts::KindCounts,
         engine::JobHandle,
         error::{OpenError, QueueError},
         history::{HistoryFilter, JobOutcome, PastRun},

@@ -33,7 +33,6 @@ use crate::{
     Job, JobBuilder, JobChange, JobId, JobState, QueueError, QueueFuture, ShutdownReport, When,
     job::{attempts_of, jobs::Definitions, names::Names, payload::Payload},
     queue::engine::{Engine, NewJob},
-    run::outcomes::Outcomes,
 };
 
 /// A queue of jobs, to enqueue, move and cancel them; from [`Jobs::open`](crate::Jobs::open).
@@ -47,7 +46,7 @@ use crate::{
 #[derive(Clone)]
 pub struct JobQueue {
     pub(crate) engine: Arc<dyn Engine>,
-    definitions: Arc<Definitions>,
+    pub(crate) definitions: Arc<Definitions>,
     _owner: Option<Arc<Owner>>,
 }
 
@@ -63,15 +62,6 @@ impl JobQueue {
     pub(crate) fn owning(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
         let owner = Some(Arc::new(Owner(Arc::clone(&engine))));
         Self { engine, definitions, _owner: owner }
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(crate) fn handled_names(&self) -> Vec<&'static str> {
-        self.definitions.handled_names()
-    }
-
-    pub(crate) fn ends(&self) -> &Outcomes {
-        &self.definitions.outcomes
     }
 
     pub(crate) fn borrowing(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
@@ -91,7 +81,8 @@ impl JobQueue {
             when: when.into(),
             ..NewJob::new(J::NAME, payload, max_attempts)
         });
-        JobBuilder { queue: self, name: J::NAME, new_job }
+        let refused = |source| QueueError::Payload { name: J::NAME, source };
+        JobBuilder { queue: self, new_job: new_job.map_err(refused) }
     }
 
     /// Prepares a job that runs as soon as it can. Nothing is stored until [`enqueue`](JobBuilder::enqueue).
@@ -111,7 +102,7 @@ impl JobQueue {
 
     /// The same as [`reschedule`](Self::reschedule), without blocking.
     pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<JobChange> {
-        match Names::Job.check(key) {
+        match Names::JOB.check(key) {
             Ok(()) => self.engine.reschedule(key, when.into()),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
@@ -130,7 +121,7 @@ impl JobQueue {
 
     /// The same as [`cancel`](Self::cancel), without blocking.
     pub fn cancel_async(&self, key: &str) -> QueueFuture<JobChange> {
-        match Names::Job.check(key) {
+        match Names::JOB.check(key) {
             Ok(()) => self.engine.cancel(key),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
@@ -148,11 +139,6 @@ impl JobQueue {
     /// The same as [`state`](Self::state), without blocking.
     pub fn state_async(&self, id: JobId) -> QueueFuture<JobState> {
         self.engine.state(id)
-    }
-
-    #[cfg(feature = "postgres")]
-    pub(crate) fn max_attempts_of(&self, name: &str, of_kind: u32) -> u32 {
-        self.definitions.max_attempts(name, of_kind)
     }
 
     /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most the patience of `grace`

@@ -59,11 +59,9 @@ async fn show(
         _ => None,
     };
     let kind = shown.kind.clone().filter(|kind| !kind.is_empty());
-    let runs = HistoryFilter { kind: kind.clone(), limit: ROWS, ..HistoryFilter::default() };
-    let mut filter = JobFilter { stage, kind, limit: ROWS, ..JobFilter::default() };
-    if let Some(after) = shown.after {
-        filter.after = JobId(after);
-    }
+    let runs = HistoryFilter { kind: kind.clone(), limit: Some(ROWS), ..HistoryFilter::default() };
+    let after = shown.after.map(JobId);
+    let filter = JobFilter { stage, kind, after, limit: Some(ROWS), ..JobFilter::default() };
     let (jobs, runs) = (queue.list_async(&filter).await?, queue.history_async(&runs).await?);
     let schedules = match PostgresQueue::of(&queue) {
         Some(queue) => queue.schedules().list().call_async().await?,

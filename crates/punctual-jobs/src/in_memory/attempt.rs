@@ -47,26 +47,7 @@ struct Claim {
     began: Instant,
 }
 
-/// The work that is left when an attempt has ended, to be done without the lock.
-#[derive(Default)]
-struct Aftermath {
-    /// The next job with the same ordering key, and that of the same limit.
-    turns: Vec<Next>,
-    /// The next attempt of this job.
-    again: Option<Next>,
-    discarded: Option<DiscardedJob>,
-}
-
 impl Attempt {
-    pub(super) fn new(
-        board: Arc<Board>,
-        definition: Arc<Definition>,
-        (id, generation): (i64, u64),
-        refusal: Refusal,
-    ) -> Self {
-        Self { board, definition, id, generation, refusal, has_run: false }
-    }
-
     pub(super) fn run(&mut self) {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
@@ -156,7 +137,7 @@ impl Board {
         if let Some(limit) = definition.timeout {
             task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
         }
-        let mut attempt = Attempt::new(board, definition, (id, generation), refusal);
+        let mut attempt = Attempt { board, definition, id, generation, refusal, has_run: false };
         match task.repeat(once(due), move || attempt.run()) {
             Ok(future) => {
                 let handle = future.task_handle();
@@ -189,10 +170,9 @@ impl Board {
     }
 
     fn finish(&self, id: i64, outcome: Outcome) {
-        let aftermath = self.settle(id, outcome);
-        self.submit_or_discard(aftermath.turns);
-        self.submit_or_discard(aftermath.again);
-        self.tell_discarded(aftermath.discarded);
+        let (next, discarded) = self.settle(id, outcome);
+        self.submit_or_discard(next);
+        self.tell_discarded(discarded);
     }
 
     /// Tells of a discarded job. User code: the caller holds no lock.
@@ -204,13 +184,14 @@ impl Board {
         }
     }
 
-    /// Writes down how an attempt has ended.
-    fn settle(&self, id: i64, outcome: Outcome) -> Aftermath {
+    /// Writes down how an attempt has ended. Returns what is left to be done without the lock: the tasks to be submitted of the jobs
+    /// that are next, and of this one, and whether it is discarded.
+    fn settle(&self, id: i64, outcome: Outcome) -> (Vec<Next>, Option<DiscardedJob>) {
         let now = self.executor.clock().now();
         let mut state = self.state.lock();
         let state = &mut *state;
-        let mut aftermath = Aftermath { turns: state.leave_lines(id), ..Aftermath::default() };
-        let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
+        let (mut next, mut discarded) = (state.leave_lines(id), None);
+        let Some(entry) = state.jobs.get_mut(&id) else { return (next, None) };
         let is_released = state.closing.as_ref().is_some_and(|closing| closing.has_asked);
         let (ended, error, delay) = entry.ending(&outcome, is_released);
         self.definitions.outcomes.note(entry.definition.name, ended);
@@ -230,18 +211,18 @@ impl Board {
                 state.remove(id);
             }
             JobOutcome::Cancelled => drop(state.remove(id)),
-            JobOutcome::Discarded => aftermath.discarded = state.discard(id, error),
+            JobOutcome::Discarded => discarded = state.discard(id, error),
             _ => {
                 // What is snoozed or released is no attempt.
                 entry.begun -= u32::from(ended != JobOutcome::Failed);
                 entry.last_error = error.or(entry.last_error.take());
-                aftermath.again = state.put_back(id, now.checked_add(delay));
+                next.extend(state.put_back(id, now.checked_add(delay)));
             }
         }
         if let Some(closing) = state.closing.as_ref().filter(|_| state.running == 0) {
             closing.idle.cancel();
         }
-        aftermath
+        (next, discarded)
     }
 
     fn past_run(

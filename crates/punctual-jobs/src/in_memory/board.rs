@@ -18,7 +18,7 @@ use crate::{
         jobs::{Definition, Definitions},
         until,
     },
-    queue::{batch::Batch, engine::NewJob},
+    queue::engine::NewJob,
 };
 
 pub(super) struct Board {
@@ -36,20 +36,7 @@ pub(super) struct Board {
 impl Board {
     /// Stores a job, or replaces the waiting one with its key. A unique one is skipped if there is one with its key.
     pub(super) fn accept(&self, new_job: NewJob) -> Result<JobHandle, QueueError> {
-        let definition = self.definition_for(&new_job)?;
-        let mut state = self.state.lock();
-        if state.closing.is_some() {
-            return Err(QueueError::ShutDown);
-        }
-        let (handle, stored) = self.store(&mut state, definition, new_job);
-        drop(state);
-        stored.map_or(Ok(()), |stored| self.begin(stored))?;
-        Ok(handle)
-    }
-
-    pub(super) fn definition_for(&self, new_job: &NewJob) -> Result<Arc<Definition>, QueueError> {
-        let name = new_job.name;
-        self.definitions.handled(name).map(Arc::clone).ok_or(QueueError::NoHandler { name })
+        Ok(self.accept_all(vec![new_job])?.remove(0))
     }
 
     /// Puts a job on the board, unless it is skipped. What is left to be done needs no lock ([`begin`](Self::begin)).
@@ -224,12 +211,14 @@ pub(super) enum Refusal {
 }
 
 impl Board {
-    /// Stores many jobs in one step under the lock. If an executor with a bound refuses a task, the jobs that have not begun are taken off
+    /// Stores jobs in one step under the lock. If an executor with a bound refuses a task, those that have not begun are taken off
     /// again.
-    pub(super) fn accept_all(&self, mut batch: Batch) -> Result<Vec<JobHandle>, QueueError> {
-        let jobs = std::mem::take(&mut batch.jobs);
-        let of_all = jobs.iter().map(|job| self.definition_for(job));
-        let definitions = of_all.collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn accept_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobHandle>, QueueError> {
+        let definition_for = |job: &NewJob| {
+            let definition = self.definitions.handled(job.name).map(Arc::clone);
+            definition.ok_or(QueueError::NoHandler { name: job.name })
+        };
+        let definitions = jobs.iter().map(definition_for).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.state.lock();
         if state.closing.is_some() {
             return Err(QueueError::ShutDown);
@@ -242,7 +231,7 @@ impl Board {
         for stored in stored.into_iter().flatten() {
             refusal = refusal.or(self.begin(stored).err());
         }
-        let Some(error) = refusal else { return Ok(batch.handles(&handles)) };
+        let Some(error) = refusal else { return Ok(handles) };
         for handle in handles.iter().filter(|handle| !handle.was_skipped) {
             // One that runs goes on.
             let _ = self.remove_job(handle.id);

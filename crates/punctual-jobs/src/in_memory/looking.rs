@@ -16,7 +16,7 @@ use super::{
 use crate::{
     HistoryFilter, JobChange, JobFilter, JobId, JobStage, JobState, JobStatus, JobWait, KindCounts,
     PastRun, QueueError, QueueFuture, StopReason,
-    queue::{change::BY_HAND, machine, queue_future::Promise},
+    queue::{change::BY_HAND, history::PAGE, machine, queue_future::Promise},
 };
 
 impl Board {
@@ -28,7 +28,7 @@ impl Board {
         };
         let mut found: Vec<_> = (state.jobs.iter())
             .filter(|(id, entry)| {
-                **id > filter.after.0
+                filter.after.is_none_or(|after| **id > after.0)
                     && filter.stage.is_none_or(|asked| asked == entry.job_stage())
                     && filter.kind.as_ref().is_none_or(|kind| kind == entry.definition.name)
                     && is(&filter.key, entry.job.key.as_ref())
@@ -39,7 +39,7 @@ impl Board {
             })
             .collect();
         found.sort_unstable_by_key(|(id, _)| **id);
-        found.truncate(filter.limit);
+        found.truncate(filter.limit.unwrap_or(PAGE));
         let status = |(id, entry): (&i64, &Entry)| {
             let mut status = self.status(&state, *id, entry);
             status.payload = filter.payloads.then(|| entry.job.payload.to_text());
@@ -77,8 +77,9 @@ impl Board {
         let state = self.state.lock();
         state.refuse_if_over()?;
         let mut kinds: BTreeMap<&str, KindCounts> = BTreeMap::new();
-        for (kind, pause) in state.pauses.all() {
-            kinds.entry(kind).or_default().paused = Some(pause);
+        for (kind, pause) in &state.pauses.of_kinds {
+            let kind = kinds.entry(kind).or_default();
+            (kind.paused, kind.paused_until) = (true, pause.until);
         }
         for entry in state.jobs.values() {
             let kind = kinds.entry(entry.definition.name).or_default();
@@ -183,7 +184,7 @@ impl Board {
 impl State {
     /// Whether a job waits for the end of a pause, or will if that lasts.
     fn is_paused(&self, entry: &Entry) -> bool {
-        entry.job_stage() == JobStage::Waiting && self.pauses.get(entry.definition.name).is_some()
+        entry.job_stage() == JobStage::Waiting && self.pauses.has(entry.definition.name)
     }
 
     /// Returns what a job waits for that is due.

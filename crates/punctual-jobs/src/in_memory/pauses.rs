@@ -8,8 +8,6 @@ use std::{collections::HashMap, time::SystemTime};
 
 use punctual::TaskHandle;
 
-use crate::KindPause;
-
 /// The pauses, by the names of the kinds.
 #[derive(Default)]
 pub(super) struct Pauses {
@@ -25,12 +23,8 @@ pub(super) struct Pause {
 }
 
 impl Pauses {
-    pub(super) fn get(&self, kind: &str) -> Option<KindPause> {
-        self.of_kinds.get(kind).map(|pause| KindPause { until: pause.until })
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, KindPause)> {
-        self.of_kinds.iter().map(|(kind, it)| (kind.as_str(), KindPause { until: it.until }))
+    pub(super) fn has(&self, kind: &str) -> bool {
+        self.of_kinds.contains_key(kind)
     }
 
     pub(super) fn take_tasks(&mut self) -> Vec<TaskHandle> {

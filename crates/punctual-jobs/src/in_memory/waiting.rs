@@ -3,10 +3,7 @@
 //! The parts ([`ready`](super::ready), [`ordering`](super::ordering), [`slots`](super::slots), [`pauses`](super::pauses)) know
 //! jobs by their ids. Here they meet the entries.
 
-use std::{
-    collections::BTreeSet,
-    time::{Instant, SystemTime},
-};
+use std::time::{Instant, SystemTime};
 
 use punctual::{TaskHandle, trigger::Due};
 
@@ -82,7 +79,7 @@ impl State {
     /// A job is due, and has its turn. One that has a slot goes back to its line if its kind was paused meanwhile.
     pub(super) fn enter(&mut self, id: i64) -> Arrival {
         let Some(place) = self.place_in_line(id) else { return Arrival::Go };
-        let is_paused = self.pauses.get(place.kind).is_some();
+        let is_paused = self.pauses.has(place.kind);
         if !is_paused && !place.limits.is_some() {
             return Arrival::Go;
         }
@@ -129,7 +126,7 @@ impl State {
 
     /// Gives a slot to the next job of the kind, if one is free, there is a token, and the kind is not paused.
     pub(super) fn give_slot(&mut self, kind: &'static str, limits: Limits) -> Option<Next> {
-        if self.pauses.get(kind).is_some() {
+        if self.pauses.has(kind) {
             return None;
         }
         let now = self.clock.now();
@@ -140,7 +137,7 @@ impl State {
     /// Gives all slots that are free. A kind without a limit had lines for its pause, and has none any more.
     pub(super) fn give_slots(&mut self, kind: &'static str, limits: Limits) -> Vec<Next> {
         let next = std::iter::from_fn(|| self.give_slot(kind, limits)).collect();
-        if !limits.is_some() && self.pauses.get(kind).is_none() {
+        if !limits.is_some() && !self.pauses.has(kind) {
             self.slots.remove(kind);
         }
         next
@@ -153,7 +150,7 @@ impl State {
         let Some(place) = self.place_of(next.id).filter(|_| waits) else { return };
         let (priority, moment, id) = place;
         if !self.ready.called.contains_key(&place) {
-            self.ready.of(priority).map(|jobs| jobs.insert((moment, id)));
+            self.ready.jobs.entry(priority).or_default().insert((moment, id));
         }
     }
 
@@ -161,7 +158,7 @@ impl State {
     pub(super) fn forget_ready(&mut self, id: i64) {
         let Some(place) = self.place_of(id) else { return };
         let (priority, moment, id) = place;
-        self.ready.of(priority).map(|jobs| jobs.remove(&(moment, id)));
+        self.ready.jobs.get_mut(&priority).map(|jobs| jobs.remove(&(moment, id)));
         self.ready.called.remove(&place);
     }
 
@@ -201,16 +198,14 @@ impl State {
 
     /// Returns the first job of a higher priority that is due and not called.
     fn better_than(&self, priority: Priority, (now, time): (Instant, SystemTime)) -> Option<Place> {
-        let of_level = |level: Priority, jobs: &BTreeSet<(Instant, i64)>| {
+        self.ready.jobs.range(..priority).find_map(|(level, jobs)| {
             let mut due = jobs.iter().take_while(|(moment, _)| *moment <= now);
             // The instant of a wall time is an estimate.
             let first = due.find(|(_, id)| {
                 let wall = self.jobs.get(id).and_then(|entry| entry.wall);
                 wall.is_none_or(|wall| wall <= time)
             });
-            first.map(|(moment, id)| (level, *moment, *id)).filter(|_| level < priority)
-        };
-        of_level(Priority::High, &self.ready.high)
-            .or_else(|| of_level(Priority::Normal, &self.ready.normal))
+            first.map(|(moment, id)| (*level, *moment, *id))
+        })
     }
 }

@@ -24,9 +24,11 @@ use crate::job::with_sources;
 /// }
 /// assert_eq!(parse("x").unwrap_err().to_string(), "invalid digit found in string");
 /// ```
+#[derive(Debug)]
 pub struct JobError(pub(crate) Verdict);
 
 /// The verdict on the job.
+#[derive(Debug)]
 pub(crate) enum Verdict {
     /// It is tried again, or its attempts are used up.
     TryAgain(String),
@@ -126,16 +128,6 @@ impl fmt::Display for JobError {
         match &self.0 {
             Verdict::TryAgain(error) | Verdict::Discard(error) => f.write_str(error),
             Verdict::Snooze(delay) => write!(f, "snoozed for {delay:?}"),
-        }
-    }
-}
-
-impl fmt::Debug for JobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Verdict::TryAgain(error) => write!(f, "JobError({error:?})"),
-            Verdict::Discard(error) => write!(f, "JobError::discard({error:?})"),
-            Verdict::Snooze(delay) => write!(f, "JobError::snooze({delay:?})"),
         }
     }
 }

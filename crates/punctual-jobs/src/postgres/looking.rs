@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, error::SqlState};
 
-use super::{
-    connection::AskError, engine::PostgresEngine, pauses::pause_of, statements::not_paused,
-};
+use super::{connection::AskError, engine::PostgresEngine, statements::not_paused};
 use crate::{
     JobChange, JobFilter, JobId, JobStage, JobStatus, JobWait, KindCounts, Priority,
-    job::payload::Payload, queue::change::BY_HAND,
+    job::payload::Payload,
+    queue::{change::BY_HAND, history::PAGE},
 };
 
 /// Whether all places of a limit are taken: `$most` of them, or all up to the last that is.
@@ -132,7 +131,8 @@ select runs, (select count(*) from told) from found";
 impl PostgresEngine {
     pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
         let stage = filter.stage.map(JobStage::word);
-        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let limit = i64::try_from(filter.limit.unwrap_or(PAGE)).unwrap_or(i64::MAX);
+        let after = filter.after.map_or(i64::MIN, |id| id.0);
         let (kinds, of_kinds, of_keys) = self.definitions.limits();
         Ok(self
             .looks
@@ -144,7 +144,7 @@ impl PostgresEngine {
                     &filter.key,
                     &filter.schedule,
                     &filter.ordering_key,
-                    &filter.after.0,
+                    &after,
                     &limit,
                     &filter.limit_key,
                     &filter.payloads,
@@ -224,7 +224,8 @@ fn counts(row: &Row) -> KindCounts {
         running: count(3),
         discarded: count(4),
         latency: Duration::try_from_secs_f64(latency).unwrap_or_default(),
-        paused: pause_of(row.get(6), row.get(7)),
+        paused: row.get(6),
+        paused_until: row.get(7),
     }
 }
 

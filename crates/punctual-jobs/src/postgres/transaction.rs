@@ -207,7 +207,7 @@ async fn by_key(
     key: &str,
     more: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
-    Names::Job.check(key).map_err(QueueError::InvalidName)?;
+    Names::JOB.check(key).map_err(QueueError::InvalidName)?;
     let only: [Param<'_>; 1] = [&key];
     let params = [&only[..], more].concat();
     loop {

@@ -1,7 +1,5 @@
 //! What the verbs that change one job answer, by its key or by its id, on either engine.
 
-use std::fmt;
-
 /// The outcome of a verb that changes one job: [`cancel`](crate::JobQueue::cancel), [`reschedule`](crate::JobQueue::reschedule),
 /// [`retry`](crate::JobQueue::retry), [`discard`](crate::JobQueue::discard) or [`remove`](crate::JobQueue::remove). Each of them says
 /// what it does with a job that runs.
@@ -19,18 +17,6 @@ pub enum JobChange {
     KeyTaken,
     /// There is no such job any more; or none that waits or runs, if it was named by its key.
     Unknown,
-}
-
-impl fmt::Display for JobChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Done => "done",
-            Self::Signalled => "asked to stop",
-            Self::Running => "running, and left as it is",
-            Self::KeyTaken => "left as it is: another job has its key",
-            Self::Unknown => "unknown",
-        })
-    }
 }
 
 /// The error of a job that has none, and was discarded by its id.

@@ -58,7 +58,7 @@ impl fmt::Display for JobOutcome {
 
 /// Which runs [`JobQueue::history`](crate::JobQueue::history) has: those that are all of what this says. The default is the last
 /// hundred: `HistoryFilter { kind: Some("mail".into()), ..HistoryFilter::default() }`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HistoryFilter {
     /// Runs of this job.
     pub job: Option<JobId>,
@@ -69,15 +69,12 @@ pub struct HistoryFilter {
     /// Runs that come after the one with this [number](PastRun::id), which are older: the page that follows the one whose last run it
     /// is.
     pub before: Option<i64>,
-    /// At most so many.
-    pub limit: usize,
+    /// At most so many; `None` is a hundred.
+    pub limit: Option<usize>,
 }
 
-impl Default for HistoryFilter {
-    fn default() -> Self {
-        Self { job: None, kind: None, schedule: None, before: None, limit: 100 }
-    }
-}
+/// How many rows a list or the history has if its filter does not say.
+pub(crate) const PAGE: usize = 100;
 
 /// A run that has ended; from [`JobQueue::history`](crate::JobQueue::history).
 #[derive(Clone, Debug, PartialEq, Eq)]

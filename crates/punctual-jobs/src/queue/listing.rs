@@ -61,7 +61,7 @@ impl fmt::Display for JobStage {
 
 /// Which jobs [`JobQueue::list`](crate::JobQueue::list) has: those that are all of what this says. The default is the first hundred
 /// of all jobs: `JobFilter { kind: Some("mail".into()), ..JobFilter::default() }`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// Jobs that wait, run or are discarded.
     pub stage: Option<JobStage>,
@@ -78,29 +78,12 @@ pub struct JobFilter {
     /// Jobs that wait and whose kind is [paused](crate::JobQueue::pause_kind).
     pub paused: bool,
     /// Jobs with greater ids: the page that follows the one whose last job this is.
-    pub after: JobId,
-    /// At most so many.
-    pub limit: usize,
+    pub after: Option<JobId>,
+    /// At most so many; `None` is a hundred.
+    pub limit: Option<usize>,
     /// The list contains the [payloads](JobStatus::payload) of the jobs, all of which are in memory then; else they are left where they
     /// are.
     pub payloads: bool,
-}
-
-impl Default for JobFilter {
-    fn default() -> Self {
-        Self {
-            stage: None,
-            kind: None,
-            key: None,
-            schedule: None,
-            ordering_key: None,
-            limit_key: None,
-            paused: false,
-            after: JobId(i64::MIN),
-            limit: 100,
-            payloads: false,
-        }
-    }
 }
 
 /// A job and how it stands; from [`JobQueue::list`](crate::JobQueue::list). By the time a caller looks at it, it may have

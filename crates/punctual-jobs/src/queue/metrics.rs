@@ -46,7 +46,7 @@ impl JobQueue {
     /// [`QueueError`], if the engine cannot be asked. Nothing is recorded then.
     pub fn publish_metrics(&self, queue: &str) -> Result<(), QueueError> {
         let counted = self.counts()?;
-        for kind in self.handled_names() {
+        for kind in self.definitions.handled_names() {
             if counted.iter().all(|counts| counts.kind != kind) {
                 let none = KindCounts { kind: kind.to_owned(), ..KindCounts::default() };
                 publish(queue, &none);

@@ -115,7 +115,7 @@ fn the_moments_of_the_history_are_the_servers() {
     });
     let all = runs(
         &queue,
-        &HistoryFilter { limit: sent as usize, ..HistoryFilter::default() },
+        &HistoryFilter { limit: Some(sent as usize), ..HistoryFilter::default() },
         sent as usize,
     );
     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
@@ -168,8 +168,11 @@ fn a_run_of_a_schedule_is_found_by_it() {
     let schedule = Schedule::every("often", Duration::from_millis(200), &Tick {});
     queue.schedules().put(schedule).call().unwrap();
     queue.now(Tick {}).enqueue().unwrap();
-    let of_schedule =
-        HistoryFilter { schedule: Some("often".into()), limit: 2, ..HistoryFilter::default() };
+    let of_schedule = HistoryFilter {
+        schedule: Some("often".into()),
+        limit: Some(2),
+        ..HistoryFilter::default()
+    };
     wait_until("two runs", || queue.history(&of_schedule).unwrap().len() == 2);
     for run in queue.history(&of_schedule).unwrap() {
         assert_eq!((run.schedule.as_deref(), run.machine.as_str()), (Some("often"), "a_b"));

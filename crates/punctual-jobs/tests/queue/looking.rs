@@ -101,16 +101,22 @@ pub(crate) fn a_list_is_filtered_and_paged<W: World>() {
         ids(&world, JobFilter { stage: Some(JobStage::Running), ..JobFilter::default() }),
         Vec::<i64>::new()
     );
-    assert_eq!(ids(&world, JobFilter { limit: 0, ..JobFilter::default() }), Vec::<i64>::new());
+    assert_eq!(
+        ids(&world, JobFilter { limit: Some(0), ..JobFilter::default() }),
+        Vec::<i64>::new()
+    );
     let page = JobFilter {
         stage: Some(JobStage::Waiting),
         kind: Some("note".into()),
-        limit: 2,
+        limit: Some(2),
         ..JobFilter::default()
     };
     assert_eq!(ids(&world, page.clone()), notes[..2]);
-    assert_eq!(ids(&world, JobFilter { after: JobId(notes[1]), ..page.clone() }), notes[2..4]);
-    assert_eq!(ids(&world, JobFilter { after: JobId(notes[3]), ..page }), [notes[4], line]);
+    assert_eq!(
+        ids(&world, JobFilter { after: Some(JobId(notes[1])), ..page.clone() }),
+        notes[2..4]
+    );
+    assert_eq!(ids(&world, JobFilter { after: Some(JobId(notes[3])), ..page }), [notes[4], line]);
 }
 
 pub(crate) fn a_discarded_job_that_is_retried_has_one_more_attempt<W: World>() {
