@@ -94,7 +94,7 @@ impl PostgresQueue {
         }
     }
 
-    /// The same as [`reschedule`](JobQueue::reschedule) in a transaction. A delay counts from this call, and not from the commit.
+    /// The same as [`reschedule`](crate::JobQueue::reschedule) in a transaction. A delay counts from this call, and not from the commit.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl PostgresQueue {
         Ok(verbs::moved(&rows))
     }
 
-    /// The same as [`cancel`](JobQueue::cancel) in a transaction. A token is raised within a heartbeat of the commit.
+    /// The same as [`cancel`](crate::JobQueue::cancel) in a transaction. A token is raised within a heartbeat of the commit.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl PostgresQueue {
         Ok(verbs::cancelled(&rows))
     }
 
-    /// The same as [`retry`](JobQueue::retry) in a transaction. It takes a savepoint, so that the transaction goes on if another job has
+    /// The same as [`retry`](crate::JobQueue::retry) in a transaction. It takes a savepoint, so that the transaction goes on if another job has
     /// the key by now.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl PostgresQueue {
         Ok(answer)
     }
 
-    /// The same as [`discard`](JobQueue::discard) in a transaction. A token is raised within a heartbeat of the commit.
+    /// The same as [`discard`](crate::JobQueue::discard) in a transaction. A token is raised within a heartbeat of the commit.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl PostgresQueue {
         ))
     }
 
-    /// The same as [`remove`](JobQueue::remove) in a transaction.
+    /// The same as [`remove`](crate::JobQueue::remove) in a transaction.
     ///
     /// # Errors
     ///
