@@ -15,12 +15,11 @@ use super::{
     connection::{AskError, Param, ask_in},
     engine::PostgresEngine,
     moment::moment,
-    transaction::engine_of,
+    postgres_queue::PostgresQueue,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
 use crate::{
-    JobBuilder, JobHandle, JobId, JobQueue, QueueError, When, job::payload::Payload,
-    queue::batch::Batch,
+    JobBuilder, JobHandle, JobId, QueueError, When, job::payload::Payload, queue::batch::Batch,
 };
 
 /// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or
@@ -164,8 +163,8 @@ fn handles(batch: &Batch, rows: &[Row]) -> Option<Vec<JobHandle>> {
             Some(key) => of_keys.get(key.as_str()).copied(),
             None => others.next().map(|id| (id, false)),
         };
-        let (id, is_skipped) = stored?;
-        Some(JobHandle { id: JobId(id), name: job.name, is_skipped })
+        let (id, was_skipped) = stored?;
+        Some(JobHandle { id: JobId(id), name: job.name, was_skipped })
     };
     let stored = batch.jobs.iter().map(handle).collect::<Option<Vec<_>>>()?;
     Some(batch.handles(&stored))
@@ -213,20 +212,20 @@ impl PostgresEngine {
     }
 }
 
-impl JobQueue {
-    /// The same as [`enqueue_all`](Self::enqueue_all) in a transaction of the program's own, as
-    /// [`enqueue_in`](JobBuilder::enqueue_in) is for one job. It takes a savepoint, so that the transaction goes on if a job with one of the
+impl PostgresQueue {
+    /// The same as [`enqueue_all`](crate::JobQueue::enqueue_all) in a transaction of the program's own, as
+    /// [`enqueue_in`](Self::enqueue_in) is for one job. It takes a savepoint, so that the transaction goes on if a job with one of the
     /// keys has been claimed meanwhile and the statement is asked again.
     ///
     /// # Errors
     ///
-    /// As of [`enqueue_in`](JobBuilder::enqueue_in).
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn enqueue_all_in<'a>(
         &'a self,
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = JobBuilder<'a>>,
     ) -> Result<Vec<JobHandle>, QueueError> {
-        let engine = engine_of(self)?;
+        let engine = &self.engine;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         let batch = Batch::of(jobs.into_iter().map(JobBuilder::checked))?;
         if batch.jobs.is_empty() {

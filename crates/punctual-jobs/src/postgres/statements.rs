@@ -180,10 +180,6 @@ select id, runs, (select pg_notify('@channel', '') from removed where ordering_k
 pub(crate) const HAS_KEY: &str =
     "select from @schema.job where key = $1 and (claim is not null or attempts < max_attempts)";
 
-/// $1 id
-pub(crate) const STATE: &str =
-    "select claim is not null, attempts, max_attempts, last_error from @schema.job where id = $1";
-
 /// $1 ids, $2 claims: which of them stand, and which jobs were cancelled.
 pub(crate) const STANDING: &str = "\
 select run.claim, coalesce(job.cancelled, false)

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::Rescheduling;
+use punctual_jobs::JobChange;
 
 use crate::{
     kinds::{Rationed, Work},
@@ -28,7 +28,7 @@ fn a_job_of_another_machine_is_not_left_to_the_poll() {
     queue.after(after(2), work(2)).ordering_key("line").enqueue().unwrap();
     queue.after(after(3), work(3)).key("three").enqueue().unwrap();
     queue.after(HOUR, work(4)).key("four").enqueue().unwrap();
-    assert_eq!(queue.reschedule("four", after(4)).unwrap(), Rescheduling::Moved);
+    assert_eq!(queue.reschedule("four", after(4)).unwrap(), JobChange::Done);
     queue.after(after(5), Rationed { number: 5, millis: 0 }).limit_key("k").enqueue().unwrap();
     for number in [5, 4, 3, 2, 1, 0] {
         let begun = |said: &Said| {

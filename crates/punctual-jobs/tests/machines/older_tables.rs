@@ -75,8 +75,8 @@ fn tables_of_each_version_are_brought_up_to_date_in_the_middle_of_their_work() {
         let (tell, told) = mpsc::channel();
         let (ticks, discarded) = (tell.clone(), tell.clone());
         let jobs = Jobs::new()
-            .on(move |run: &JobRun, job: Work| Ok(tell.send((job.number, run.attempt()))?))
-            .on(move |run: &JobRun, _: Tick| Ok(ticks.send((0, run.attempt()))?))
+            .on(move |run: &JobRun, job: Work| Ok(tell.send((job.number, run.attempt))?))
+            .on(move |run: &JobRun, _: Tick| Ok(ticks.send((0, run.attempt))?))
             .on_discarded(move |job| {
                 let _ = discarded.send((-1, job.attempts));
             });
@@ -97,7 +97,9 @@ fn tables_of_each_version_are_brought_up_to_date_in_the_middle_of_their_work() {
         seen.sort_unstable();
         let all = [(-1, 2), (1, 1), (2, 1), (3, 1), (4, 1), (5, 2)];
         assert_eq!(seen, all, "version {version}");
-        let left = || queue.list(&JobFilter::new().kind("work")).unwrap();
+        let left = || {
+            queue.list(&JobFilter { kind: Some("work".into()), ..JobFilter::default() }).unwrap()
+        };
         wait_until("all ends are written", || left().len() == 1);
         assert_eq!(left()[0].stage, JobStage::Discarded, "version {version}: {:?}", left());
         let newest = server.value("select max(version) from punctual.job_version");

@@ -234,7 +234,7 @@ suite! {
         a_result_is_stored_and_awaited,
         a_job_without_a_result_is_not_awaited_for_ever,
         a_result_goes_when_its_time_is_over,
-        a_job_that_is_awaited_in_vain_is_pending,
+        a_job_that_is_awaited_in_vain_times_out,
     },
     windows::{
         of_a_window_so_many_begin_and_then_one_each_part_of_it,
