@@ -311,33 +311,23 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    /// By their numbers.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Requested,
-        Self::Shutdown,
-        Self::ShutdownNow,
-        Self::ExecutorDropped,
-        Self::Removed,
-        Self::Rejected,
-        Self::TimedOut,
-        Self::SkippedByGate,
-        Self::GroupShutdown,
+    /// The reasons, by their numbers, with their texts.
+    pub(crate) const ALL: [(Self, &str); 9] = [
+        (Self::Requested, "cancellation was requested"),
+        (Self::Shutdown, "the executor was shut down"),
+        (Self::ShutdownNow, "the executor was stopped by `shutdown_now`"),
+        (Self::ExecutorDropped, "the executor was dropped"),
+        (Self::Removed, "it was removed from the queue"),
+        (Self::Rejected, "it was rejected"),
+        (Self::TimedOut, "its timeout expired"),
+        (Self::SkippedByGate, "its gate skipped the run"),
+        (Self::GroupShutdown, "its group was shut down"),
     ];
 }
 
 impl fmt::Display for CancelReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Requested => "cancellation was requested",
-            Self::Shutdown => "the executor was shut down",
-            Self::ShutdownNow => "the executor was stopped by `shutdown_now`",
-            Self::ExecutorDropped => "the executor was dropped",
-            Self::Removed => "it was removed from the queue",
-            Self::Rejected => "it was rejected",
-            Self::TimedOut => "its timeout expired",
-            Self::SkippedByGate => "its gate skipped the run",
-            Self::GroupShutdown => "its group was shut down",
-        })
+        f.write_str(Self::ALL[*self as usize].1)
     }
 }
 

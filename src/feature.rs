@@ -3,8 +3,8 @@
 //! A folder holds everything about its feature: the verbs of the builder and of the handles, the code that the core
 //! calls for a task, and the state that the pool keeps. The rest of the crate reaches it through two lists, in which
 //! each feature has a line of its own. [`Extensions`] lists the points of a task's life. This file lists the rest: what
-//! a builder requests ([`Requested`]), and what the pool keeps and reports ([`PoolExtensions`]). So whoever removes a
-//! feature removes its folder, its lines in the lists, and a few places besides.
+//! a builder requests ([`Requested`]), and what the pool keeps and reports ([`PoolExtensions`]). Removing a feature means
+//! removing its folder, its lines in the lists, and a few places besides.
 //!
 //! A feature knows the task, but as a rule no other feature; the control, for one, asks whether the task has a gate.
 //! The seam is not public, since no user code may run under a lock; a [`gate`] is the feature that asks the user.
@@ -20,7 +20,7 @@ mod parked;
 #[path = "feature/tests/rate.rs"]
 mod rate;
 
-use std::{fmt::DebugStruct, io, time::Duration};
+use std::{io, time::Duration};
 
 #[cfg(all(test, loom))]
 pub(crate) use self::control::Change;
@@ -65,11 +65,6 @@ pub(crate) struct Requested {
 }
 
 impl Requested {
-    pub(crate) fn describe(&self, shown: &mut DebugStruct<'_, '_>) {
-        shown.field("timeout", &self.limit);
-        shown.field("group", &self.group.as_ref().map(|group| &group.name));
-    }
-
     /// Returns `true` if the trigger of the task has to be one that can be shared.
     pub(crate) fn shares_trigger(&self) -> bool {
         self.gate.is_some()

@@ -244,9 +244,6 @@ impl<'a> TaskBuilder<'a> {
 
 impl std::fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("TaskBuilder");
-        shown.field("name", &self.name);
-        self.requested.describe(&mut shown);
-        shown.finish_non_exhaustive()
+        f.debug_struct("TaskBuilder").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -183,11 +183,6 @@ impl Roster {
         }
     }
 
-    /// Returns `true` if a worker is about to search for a task, or is being started.
-    fn is_search_imminent(&self) -> bool {
-        self.is_spawning || self.slots.iter().any(|slot| slot.will_search)
-    }
-
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
         self.slots.iter().map(|slot| &slot.stats)
     }
@@ -332,7 +327,8 @@ impl Workers {
     ) -> Option<SpawnPermit<'_>> {
         let mut roster = self.roster.lock();
         let is_full = roster.started >= self.wanted();
-        if is_full || roster.is_search_imminent() || !is_uncovered() {
+        let will_search = roster.slots.iter().any(|slot| slot.will_search);
+        if is_full || roster.is_spawning || will_search || !is_uncovered() {
             return None;
         }
         roster.is_spawning = true;

@@ -250,7 +250,7 @@ impl Extensions {
 }
 
 impl Task {
-    /// Returns when the task is due if its entry is due at `entry`, which may be for a look at the wall clock.
+    /// Returns when the task is due if its entry is due at `entry`, which may be for a check of the wall clock.
     pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
         if !self.is_periodic() {
             return entry;
@@ -287,7 +287,7 @@ impl Parts<'_> {
         self.expiry().is_some_and(|moment| moment <= clock.read())
     }
 
-    /// Returns when the token of the task is raised.
+    /// Returns when a time limit cancels the token of the task.
     pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
         self.extensions()?.limit.as_ref()?.token_limit()
     }

@@ -178,7 +178,7 @@ impl Stage {
             Self::EXHAUSTED => TaskError::Exhausted,
             Self::FAILED | Self::CLAIMED => TaskError::ResultTaken,
             Self(cancelled) => TaskError::Cancelled(
-                CancelReason::ALL[usize::from(cancelled - Self::CANCELLED) / 2],
+                CancelReason::ALL[usize::from(cancelled - Self::CANCELLED) / 2].0,
             ),
         }))
     }
@@ -298,7 +298,7 @@ mod tests {
     /// The state keeps the number of the reason.
     #[test]
     fn each_reason_comes_back() {
-        for reason in CancelReason::ALL {
+        for (reason, _) in CancelReason::ALL {
             let mut stage = running();
             assert_eq!(stage.cancel(reason), Cancellation::Running);
             assert!(

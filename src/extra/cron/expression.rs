@@ -202,14 +202,6 @@ impl Unit {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// Returns the value whose name is the first three letters of `text`.
-    fn by_long_name(&self, text: &str) -> Option<u8> {
-        let begin =
-            text.get(..3).filter(|_| text.bytes().all(|byte| byte.is_ascii_alphabetic()))?;
-        let place = self.names.iter().position(|name| name.eq_ignore_ascii_case(begin))?;
-        Some(self.min + place as u8)
-    }
-
     /// Writes the values from `from` to `to` in steps, in a form that the parser accepts. If `to` is lower, they wrap
     /// around. Weekdays are written by name, which means the same in every dialect.
     fn written(&self, from: u8, to: u8, step: u8) -> String {
@@ -306,13 +298,9 @@ impl<'a> Piece<'a> {
                 [first, .., last] => format!("{min} to {max}, or {first} to {last}"),
                 _ => format!("{min} to {max}"),
             };
-            self.fault(match (self.text, unit.by_long_name(self.text)) {
-                ("", _) => format!("{name} is missing; use {choices}"),
-                (found, None) => format!("`{found}` is not {name}; use {choices}"),
-                (found, Some(value)) => {
-                    let short = unit.names[usize::from(value - unit.min)];
-                    format!("`{found}` is not {name}; write `{short}`")
-                }
+            self.fault(match self.text {
+                "" => format!("{name} is missing; use {choices}"),
+                found => format!("`{found}` is not {name}; use {choices}"),
             })
         })
     }

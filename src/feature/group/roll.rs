@@ -126,17 +126,13 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit
-    /// and no worker, so the number of workers counts only if some are reserved.
-    fn permits(&self) -> usize {
+    /// Returns how many more members may run: of all, at least one may, whatever is reserved. A member that asks has a
+    /// permit and no worker, so the number of workers counts only if some are reserved.
+    fn free(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
-        limit.min(left).max(1)
-    }
-
-    fn free(&self) -> usize {
-        let taken = self.running + self.asking;
-        if self.is_paused { 0 } else { self.permits().saturating_sub(taken) }
+        let permits = if self.is_paused { 0 } else { limit.min(left).max(1) };
+        permits.saturating_sub(self.running + self.asking)
     }
 
     /// Returns `true` if fewer members than free permits stand before a pending one.

@@ -109,7 +109,11 @@ fn each_fault_is_shown_and_explained() {
         ("0 0 1 13 *", "13", "`13` is not a month; use 1 to 12, or JAN to DEC"),
         ("0 0 * * 8", "8", "`8` is not a day of the week; use 0 to 7, or SUN to SAT"),
         ("0 0 * * NODAY", "NODAY", "`NODAY` is not a day of the week; use 0 to 7, or SUN to SAT"),
-        ("0 0 * * MONDAY", "MONDAY", "`MONDAY` is not a day of the week; write `MON`"),
+        (
+            "0 0 * * MONDAY",
+            "MONDAY",
+            "`MONDAY` is not a day of the week; use 0 to 7, or SUN to SAT",
+        ),
         (
             "0 0 * * L",
             "L",
