@@ -9,7 +9,7 @@
 //!   [`encryption`].
 //! * [`worker`]: when jobs are claimed, and [`sources`], which, from which [`frontier`] on; [`listening`] and [`coming`] wake it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
-//! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live.
+//! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live; [`unanswered`]: which claims have no run.
 //! * [`telling`]: each job that is discarded is told once; [`told`] is what is kept of it.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
@@ -67,6 +67,7 @@ mod telling;
 mod ticks;
 mod told;
 mod transaction;
+mod unanswered;
 mod unheard;
 mod verbs;
 mod worker;

@@ -15,6 +15,7 @@ use super::{
     connection::{AskError, Param, ask_in},
     engine::PostgresEngine,
     moment::moment,
+    statements::in_a_transaction,
     transaction::engine_of,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
@@ -62,9 +63,9 @@ with moment as materialized (
 ), stored as materialized (
   select due, run_at from sent union all select due, run_at from made
 ), told as (
-  select pg_notify('@channel', '') from stored where due limit 1
+  select @notify('') from stored where due limit 1
 ), coming as (
-  select pg_notify('@channel', 'at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
+  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
     from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
 ), answered as materialized (
   select id, key, false as is_skipped from sent
@@ -233,7 +234,7 @@ impl JobQueue {
             return Ok(Vec::new());
         }
         let columns = Columns::of(&batch, engine.executor.clock());
-        let statement = engine.schema().name_in(SEND_ALL);
+        let statement = engine.schema().name_in(&in_a_transaction(SEND_ALL));
         for _ in 0..TRIES {
             transaction.batch_execute("savepoint punctual_all").await.map_err(server)?;
             match ask_in(transaction, &statement, &columns.params()).await {

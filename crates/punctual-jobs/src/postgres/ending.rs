@@ -11,7 +11,11 @@
 use std::collections::HashMap;
 
 use super::{
-    claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
+    claims::Claimed,
+    connection::{AskError, Param},
+    engine::PostgresEngine,
+    settings::QueueEvent,
+    statements,
 };
 use crate::{
     JobOutcome, When,
@@ -135,6 +139,9 @@ impl Became {
     }
 }
 
+/// The error in the history of a claim that is freed because its answer was lost.
+const UNANSWERED: &str = "the answer to the claim was lost, and nothing has run";
+
 /// In seconds: 31 years.
 const LONGEST_DELAY: f64 = 1e9;
 
@@ -188,6 +195,21 @@ impl PostgresEngine {
         unwritten
     }
 
+    /// Frees claims whose answers were lost: nothing has run.
+    pub(super) async fn free(&self, claims: &[(i64, i64)]) -> Result<(), AskError> {
+        let (ids, claims): (Vec<_>, Vec<_>) = claims.iter().copied().unzip();
+        let (words, errors) = (vec!["freed"; ids.len()], vec![UNANSWERED; ids.len()]);
+        let none: Vec<Option<f64>> = vec![None; ids.len()];
+        let values: Vec<Option<&str>> = vec![None; ids.len()];
+        let params: [Param<'_>; 7] = [&ids, &claims, &words, &none, &errors, &values, &none];
+        self.pulse.ask(self.end_statement(), &params).await.map(drop)
+    }
+
+    fn end_statement(&self) -> &'static str {
+        let has_history = self.settings.history.is_some();
+        if has_history { statements::END_WITH_HISTORY } else { statements::END }
+    }
+
     /// Returns the state of the job of each claim.
     async fn end(&self, all: &[Ended]) -> Result<HashMap<i64, Became>, AskError> {
         let ids: Vec<i64> = all.iter().map(|ended| ended.job.id).collect();
@@ -197,12 +219,8 @@ impl PostgresEngine {
         let errors: Vec<Option<&str>> = all.iter().map(|ended| ended.how.error()).collect();
         let (values, keeps): (Vec<_>, Vec<_>) =
             all.iter().map(|ended| ended.how.returned().unzip()).unzip();
-        let has_history = self.settings.history.is_some();
-        let statement = if has_history { statements::END_WITH_HISTORY } else { statements::END };
-        let rows = self
-            .work
-            .ask(statement, &[&ids, &claims, &words, &delays, &errors, &values, &keeps])
-            .await?;
+        let params: [Param<'_>; 7] = [&ids, &claims, &words, &delays, &errors, &values, &keeps];
+        let rows = self.work.ask(self.end_statement(), &params).await?;
         Ok(rows.iter().map(|row| (row.get(0), Became::of(row.get(1)))).collect())
     }
 

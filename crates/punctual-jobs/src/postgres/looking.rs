@@ -101,7 +101,7 @@ with found as (
     cancelled = false, max_attempts = greatest(j.max_attempts, j.attempts + 1)
     from judged where j.id = judged.id and not runs and not is_taken returning 1
 ), told as (
-  select pg_notify('@channel', '') from moved
+  select @notify('') from moved
 )
 select runs, is_taken, (select count(*) from told) from judged";
 
@@ -114,7 +114,7 @@ with found as (
   update @schema.job j set max_attempts = j.attempts, last_error = coalesce(last_error, $2), cancelled = runs
     from found where j.id = found.id and (runs or is_left) returning ordering_key
 ), told as (
-  select pg_notify('@channel', '') from discarded where ordering_key is not null
+  select @notify('') from discarded where ordering_key is not null
 )
 select runs, (select count(*) from told) from found";
 
@@ -125,7 +125,7 @@ with found as (
 ), removed as (
   delete from @schema.job j using found where j.id = found.id and not runs returning ordering_key
 ), told as (
-  select pg_notify('@channel', '') from removed where ordering_key is not null
+  select @notify('') from removed where ordering_key is not null
 )
 select runs, (select count(*) from told) from found";
 

@@ -20,7 +20,7 @@ const RESUME: &str = "\
 with gone as (
   delete from @schema.job_pause where name = $1 returning until
 )
-select pg_notify('@channel', '') from gone where until > clock_timestamp()";
+select @notify('') from gone where until > clock_timestamp()";
 
 impl PostgresEngine {
     pub(super) async fn pause(&self, kind: &str, until: Option<When>) -> Result<(), AskError> {

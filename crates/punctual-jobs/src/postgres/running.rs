@@ -74,8 +74,7 @@ impl PostgresEngine {
         if !self.claims.stands(claim) {
             return Err(QueueError::Lost);
         }
-        let (ids, claims) = (vec![id], vec![claim]);
-        let rows = self.pulse.ask(statements::STANDING, &[&ids, &claims]).await?;
+        let rows = self.pulse.ask(statements::STANDING, &[&id, &claim]).await?;
         rows.first().ok_or(QueueError::Lost)?;
         Ok(u64::try_from(claim).unwrap_or(0))
     }

@@ -10,7 +10,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]).
+//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`in_a_transaction`]).
 //!
 //! # Ordering keys
 //!
@@ -88,13 +88,14 @@ set enable_mergejoin = off"
 );
 
 /// Tells the machines that a job is `$due` now, or when it will be. A moment that is more than a minute ahead is not told: each machine
-/// asks again for the [next](super::coming) before it comes.
+/// asks again for the [next](super::coming) before it comes. A transaction of the program's own tells it, because it may be committed
+/// after the moment.
 macro_rules! told {
     ($due:literal) => {
         concat!(
             "case when ",
             $due,
-            " then pg_notify('@channel', '') when run_at < clock_timestamp() + interval '1 minute' then pg_notify('@channel', 'at ' || (extract(epoch from run_at) * 1000000)::int8) end"
+            " then @notify('') when run_at < clock_timestamp() + interval '1 minute' then @notify('at ' || (extract(epoch from run_at) * 1000000)::int8) end"
         )
     };
 }
@@ -174,7 +175,7 @@ with found as (
   update @schema.job j set key = null, retired = true, cancelled = true
     from found where j.id = found.id and runs
 )
-select id, runs, (select pg_notify('@channel', '') from removed where ordering_key is not null) from found";
+select id, runs, (select @notify('') from removed where ordering_key is not null) from found";
 
 /// $1 key: a row if a job that waits or runs has it.
 pub(crate) const HAS_KEY: &str =
@@ -184,11 +185,12 @@ pub(crate) const HAS_KEY: &str =
 pub(crate) const STATE: &str =
     "select claim is not null, attempts, max_attempts, last_error from @schema.job where id = $1";
 
-/// $1 ids, $2 claims: which of them stand, and which jobs were cancelled.
-pub(crate) const STANDING: &str = "\
-select run.claim, coalesce(job.cancelled, false)
-  from unnest($1::int8[], $2::int8[]) as run(id, claim)
-  join @schema.job job on job.id = run.id and job.claim = run.claim";
+/// $1 id, $2 claim: a row if it stands.
+pub(crate) const STANDING: &str = "select from @schema.job where id = $1 and claim = $2";
+
+/// $1 worker: its claims, with their jobs, and which of these were cancelled.
+pub(crate) const OWN: &str =
+    "select id, claim, cancelled from @schema.job where claim is not null and worker = $1";
 
 /// $1 schedule, $2 ticks, $3 name, $4 payload, $5 ordering key, $6 attempts. Of the ticks that have come the last is
 /// taken for all, unless the row has passed it. If a job of the schedule waits, none is enqueued, and that one is made
@@ -225,7 +227,7 @@ with moment as materialized (
   select $3, $4, $5, newest, clock_timestamp(), true, $6 from taken, asked where not exists (select from waiting)
   returning 1
 ), told as (
-  select pg_notify('@channel', '')
+  select @notify('')
     from (select from enqueued union all select from brought_forward) due limit 1
 )
 select newest, exists (select from taken), exists (select from enqueued), early,
@@ -283,7 +285,7 @@ macro_rules! end {
     worker = case when discards then j.worker end, untold = discards,
     attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
     max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
-    last_error = coalesce(error, last_error),
+    last_error = case when how = 'freed' then last_error else coalesce(error, last_error) end,
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
@@ -292,7 +294,7 @@ macro_rules! end {
 )",
             $history,
             ", told as (
-  select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
+  select @notify('') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
 )
 select ended.claim, case
@@ -313,7 +315,8 @@ select ended.claim, case
 /// `lost` nothing is changed.
 ///
 /// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
-/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
+/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once, and the error is for the
+/// history alone.
 /// A job that was cancelled while it ran and is not retired has no further attempt, unless it `ran`. One that was retired is
 /// gone in each case. Whether it was is read under the lock: a transaction may
 /// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
@@ -331,59 +334,11 @@ pub(crate) const END_WITH_HISTORY: &str = end!(
 )"
 );
 
-macro_rules! lives {
-    () => {
-        "insert into @schema.job_worker (id, until, lease_us)
-  values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8)
-  on conflict (id) do update set until = excluded.until, lease_us = excluded.lease_us"
-    };
-}
-
-macro_rules! freeing {
-    ($columns:literal, $history:literal) => {
-        concat!(
-            "unknown as (
-  select id, retired",
-            $columns,
-            " from @schema.job
-   where claim is not null and worker = $1 and not claim = any($3)
-     and claimed_at < now() - make_interval(secs => $2)
-   for update skip locked
-), gone as (
-  delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired returning 1
-), freed as (
-  update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
-    attempts = j.attempts - case when j.cancelled then 0 else 1 end
-    from unknown where j.id = unknown.id and not unknown.retired returning 1
-)",
-            $history,
-            "
-select pg_notify('@channel', '') from (select from freed union all select from gone) any_of_them limit 1"
-        )
-    };
-}
-
-/// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
-/// it has no run; one that is younger than the lease may have its answer under way.
-pub(crate) const BEAT: &str = concat!("with beat as (\n  ", lives!(), "\n), ", freeing!("", ""));
-
-/// $1 worker, $2 lease in seconds: the same for a machine that keeps a history, which waits for no lock of that table. It frees by
-/// [`FREE_WITH_HISTORY`].
-pub(crate) const BEAT_ALONE: &str = lives!();
-
-/// The parameters of [`BEAT`]: frees the claims of which the answer was lost, and writes each into the history.
-pub(crate) const FREE_WITH_HISTORY: &str = concat!(
-    "with ",
-    freeing!(
-        ", name, key, schedule, tick, attempts, worker, claimed_at",
-        ", noted as (
-  insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
-  select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
-    coalesce(claimed_at, clock_timestamp()), case when retired then 'cancelled' else 'freed' end,
-    'the answer to the claim was lost, and nothing has run' from unknown
-)"
-    )
-);
+/// $1 worker, $2 lease in seconds: the worker lives.
+pub(crate) const BEAT: &str = "\
+insert into @schema.job_worker (id, until, lease_us)
+values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8)
+on conflict (id) do update set until = excluded.until, lease_us = excluded.lease_us";
 
 /// $1 worker
 pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
@@ -435,9 +390,9 @@ macro_rules! sweep {
     run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
     from dead where j.id = dead.id and not dead.retired returning j.run_at, j.attempts < j.max_attempts as waits
 ), told as (
-  select pg_notify('@channel', '') from dead where wakes limit 1
+  select @notify('') from dead where wakes limit 1
 ), coming as (
-  select pg_notify('@channel', 'at ' || (extract(epoch from min(run_at)) * 1000000)::int8) from swept where waits having count(*) > 0
+  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8) from swept where waits having count(*) > 0
 )
 select name, count(*), (select count(*) from told) + (select count(*) from coming) from dead group by name"
         )
@@ -492,10 +447,14 @@ select told.id from told
     or not exists (select from @schema.job j
      where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
 
-/// Returns a statement that waits for locks, as long as the lock time-out of its transaction says: an error of one
-/// that does not would end a transaction of the program's own.
-pub(crate) fn waiting(statement: &str) -> String {
-    statement.replace(" nowait", "").replace(" skip locked", "")
+/// Returns a statement for a transaction of the program's own. It waits for locks as long as the lock time-out of the transaction says,
+/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead.
+pub(crate) fn in_a_transaction(statement: &str) -> String {
+    statement
+        .replace(" nowait", "")
+        .replace(" skip locked", "")
+        .replace("@notify(", "pg_notify('@channel', ")
+        .replace("run_at < clock_timestamp() + interval '1 minute'", "isfinite(run_at)")
 }
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of

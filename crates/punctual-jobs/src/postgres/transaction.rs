@@ -60,7 +60,7 @@ impl JobBuilder<'_> {
         let engine = engine_of(self.queue)?;
         let new_job = self.checked()?;
         let enqueue = Enqueue::new(new_job, engine.executor.clock());
-        let statement = engine.schema().name_in(enqueue.statement());
+        let statement = engine.schema().name_in(&statements::in_a_transaction(enqueue.statement()));
         loop {
             let rows = ask_in(transaction, &statement, &enqueue.params()).await?;
             if let Some(job) = enqueue.handle(&rows) {
@@ -93,8 +93,7 @@ pub(super) fn engine_of(queue: &JobQueue) -> Result<Arc<PostgresEngine>, QueueEr
 /// `lock_timeout` says; two that lock the same jobs in different orders may end in a deadlock, which the server ends by an error for one of
 /// them.
 ///
-/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. (One
-/// that was to run more than a minute after its statement, and is committed after its moment, waits for the poll.) A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
+/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
 ///
 /// ```no_run
 /// # use punctual_jobs::{JobQueue, QueueError};
@@ -156,7 +155,7 @@ impl JobQueue {
         let engine = engine_of(self)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
-        let statement = engine.schema().name_in(&statements::waiting(RETRY));
+        let statement = engine.schema().name_in(&statements::in_a_transaction(RETRY));
         let rows = ask_in(transaction, &statement, &[&id.0]).await;
         let (ends, answer) = match rows {
             Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
@@ -209,7 +208,7 @@ async fn asked(
     statement: &str,
     params: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
-    let statement = schema.name_in(&statements::waiting(statement));
+    let statement = schema.name_in(&statements::in_a_transaction(statement));
     Ok(ask_in(transaction, &statement, params).await?)
 }
 

@@ -201,7 +201,7 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<T, QueueError> {
         let Asked { statement, params } = self.question?;
-        let text = self.queue.engine.schema().name_in(&statements::waiting(statement));
+        let text = self.queue.engine.schema().name_in(&statements::in_a_transaction(statement));
         loop {
             let rows = ask_in(transaction, &text, &borrowed(&params)).await?;
             // Each time around another transaction has changed what this one was about to.
