@@ -12,7 +12,7 @@
 //! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live; [`unanswered`]: which claims have no run.
 //! * [`telling`]: each job that is discarded is told once; [`told`] is what is kept of it.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
-//! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
+//! * [`storing`]: how jobs are stored; [`verbs`]: what callers ask besides, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
 //! * [`settings`] and [`opening`]: how the queue is opened, and how it ends; the [`engine`] is what all of it shares. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
 //!
@@ -37,7 +37,6 @@
 //! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of a
 //! connection is one of tokio's, held while the connection is made.
 
-mod batches;
 mod claiming;
 mod claims;
 mod coming;
@@ -62,6 +61,7 @@ mod schedules;
 mod settings;
 mod sources;
 mod statements;
+mod storing;
 mod tables;
 mod telling;
 mod ticks;

@@ -122,6 +122,13 @@ impl Connection {
     }
 }
 
+/// A parameter that is kept until it is asked with.
+pub(super) type Boxed = Box<dyn Typed + Send + Sync>;
+
+pub(super) fn borrowed(all: &[Boxed]) -> Vec<Param<'_>> {
+    all.iter().map(|value| &**value as _).collect()
+}
+
 /// Sends a statement in a transaction of the program's own. It has the names of the schema already.
 pub(super) async fn ask_in(
     transaction: &Transaction<'_>,

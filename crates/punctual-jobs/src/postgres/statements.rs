@@ -69,23 +69,29 @@ set search_path = pg_catalog"
 /// would pay for that compilation and gain nothing.
 pub(crate) const GREETING: &str = greeting!("100ms");
 
-/// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
-/// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
-pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
-
-/// The same on the connection that claims jobs and writes down how they have ended. Its statements are asked again and again, and the
-/// server would plan the longer ones anew each time, which takes longer than carrying them out. So it plans each once, without
-/// looking at the parameters. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it may
-/// only have looks at an index, which cost the same beside many rows.
-pub(crate) const GREETING_OF_WORK: &str = concat!(
-    greeting!("100ms"),
-    ";
+/// Has the server plan each statement once, without looking at the parameters: it would plan the longer ones anew each time, which takes
+/// longer than carrying them out. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it
+/// may only have looks at an index, which cost the same beside many rows.
+macro_rules! planned_once {
+    ($greeting:expr) => {
+        concat!(
+            $greeting,
+            ";
 set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off;
 set enable_bitmapscan = off;
 set enable_hashjoin = off;
 set enable_mergejoin = off"
-);
+        )
+    };
+}
+
+/// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
+/// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
+pub(crate) const GREETING_OF_VERBS: &str = planned_once!(greeting!("1ms"));
+
+/// The same on the connection that claims jobs and writes down how they have ended.
+pub(crate) const GREETING_OF_WORK: &str = planned_once!(greeting!("100ms"));
 
 /// Tells the machines that a job is `$due` now, or when it will be. A moment that is more than a minute ahead is not told: each machine
 /// asks again for the [next](super::coming) before it comes. A transaction of the program's own tells it, because it may be committed
@@ -102,54 +108,6 @@ macro_rules! told {
 
 /// The version of the tables.
 pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
-
-/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 priority, $9 limit key or
-/// the empty text, $10 trace context, $11 whether the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
-/// again.
-///
-/// A job with that key that runs loses it, and is retired: it is over when its attempt is.
-pub(crate) const SEND: &str = concat!("\
-with moment as materialized (
-  select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
-), runs as (
-  select id from @schema.job where key = $7 and claim is not null for update
-), retired as (
-  update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
-), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10
-    from moment, (select count(*) from retired) before_the_key_is_free
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
-    name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when $11 and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when $11 and j.attempts = 0 then j.due else excluded.due end,
-    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
-    limit_key = excluded.limit_key, traceparent = excluded.traceparent
-   where j.claim is null
-  returning id, due, run_at
-)
-select id, false, ", told!("due"), " from sent");
-
-/// The same without $11, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
-/// if that job has ended or come just now: to be asked again.
-///
-/// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
-/// inserted, moved or removed a job with that key and is not committed.
-pub(crate) const SEND_UNIQUE: &str = concat!("\
-with moment as materialized (
-  select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
-), sent as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10 from moment
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
-  returning id, due, run_at
-), told as (
-  select ", told!("due"), " from sent
-)
-select id, false, (select count(*) from told) from sent
-union all
-select id, true, 0 from @schema.job
- where key = $7 and (claim is not null or attempts < max_attempts) and not exists (select from sent)");
 
 /// $1 key, $2 moment, $3 delay in seconds
 pub(crate) const RESCHEDULE: &str = concat!("\

@@ -19,13 +19,14 @@ use std::sync::Arc;
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    connection::{Param, ask_in},
+    connection::{AskError, Param, ask_in},
     engine::PostgresEngine,
     looking::{self, DISCARD, REMOVE, RETRY},
     moment::moment,
     postgres_queue::PostgresQueue,
     statements,
-    verbs::{self, Enqueue},
+    storing::store_in,
+    verbs,
 };
 use crate::{
     Cancellation, JobBuilder, JobDiscard, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
@@ -59,14 +60,7 @@ impl JobBuilder<'_> {
     pub async fn enqueue_in(self, transaction: &Transaction<'_>) -> Result<JobHandle, QueueError> {
         let engine = engine_of(self.queue)?;
         let new_job = self.checked()?;
-        let enqueue = Enqueue::new(new_job, engine.executor.clock());
-        let statement = engine.schema().name_in(&statements::in_a_transaction(enqueue.statement()));
-        loop {
-            let rows = ask_in(transaction, &statement, &enqueue.params()).await?;
-            if let Some(job) = enqueue.handle(&rows) {
-                return Ok(job);
-            }
-        }
+        Ok(store_in(transaction, &engine, new_job).await?)
     }
 }
 
@@ -153,22 +147,11 @@ impl JobQueue {
         id: JobId,
     ) -> Result<JobRetry, QueueError> {
         let engine = engine_of(self)?;
-        let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
-        transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
         let statement = engine.schema().name_in(&statements::in_a_transaction(RETRY));
-        let rows = ask_in(transaction, &statement, &[&id.0]).await;
-        let (ends, answer) = match rows {
-            Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
-            // Another transaction has enqueued the key, and has committed while this one waited for it.
-            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {
-                let undone =
-                    "rollback to savepoint punctual_retry; release savepoint punctual_retry";
-                (undone, JobRetry::KeyTaken)
-            }
-            Err(error) => return Err(error.into()),
-        };
-        transaction.batch_execute(ends).await.map_err(server)?;
-        Ok(answer)
+        // Another transaction may have enqueued the key, and have committed while this one waited for it.
+        let is_taken = SqlState::UNIQUE_VIOLATION;
+        let rows = ask_in_savepoint(transaction, &statement, &[&id.0], is_taken).await?;
+        Ok(rows.map_or(JobRetry::KeyTaken, |rows| looking::retried(&rows)))
     }
 
     /// The same as [`discard`](Self::discard) in a transaction. A token is raised within a heartbeat of the commit.
@@ -199,6 +182,28 @@ impl JobQueue {
     ) -> Result<JobRemoval, QueueError> {
         let engine = engine_of(self)?;
         Ok(looking::removed(&asked(transaction, engine.schema(), REMOVE, &[&id.0]).await?))
+    }
+}
+
+/// Asks in a savepoint, and goes back to it if the server refuses the statement with this state: the answer is `None` then.
+pub(super) async fn ask_in_savepoint(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    params: &[Param<'_>],
+    refused: SqlState,
+) -> Result<Option<Vec<Row>>, AskError> {
+    let run = |text| async move { transaction.batch_execute(text).await.map_err(AskError::Server) };
+    run("savepoint punctual").await?;
+    match ask_in(transaction, statement, params).await {
+        Err(error) if error.is(&refused) => {
+            run("rollback to savepoint punctual; release savepoint punctual").await?;
+            Ok(None)
+        }
+        answer => {
+            let rows = answer?;
+            run("release savepoint punctual").await?;
+            Ok(Some(rows))
+        }
     }
 }
 

@@ -5,16 +5,12 @@ use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
-use super::{
-    Schedule, ScheduleStatus,
-    row::{Boxed, Definition, borrowed},
-    texts,
-};
+use super::{Schedule, ScheduleStatus, row::Definition, texts};
 use crate::{
     JobId, PostgresQueue, QueueError, QueueFuture,
     job::names::Names,
     postgres::{
-        connection::{AskError, ask_in},
+        connection::{AskError, Boxed, ask_in, borrowed},
         engine::PostgresEngine,
         statements,
     },

@@ -1,10 +1,10 @@
 //! What a program declares of a schedule: its name, and the parameters of the statement that writes its row.
 
-use crate::OpenError;
+use crate::{OpenError, postgres::connection::Boxed};
 
 pub(in crate::postgres) struct Declared {
     pub(in crate::postgres) name: String,
-    pub(super) params: Vec<super::row::Boxed>,
+    pub(super) params: Vec<Boxed>,
 }
 
 impl Declared {

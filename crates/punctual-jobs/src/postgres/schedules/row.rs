@@ -12,10 +12,7 @@ use super::{
 use crate::{
     CatchUp, QueueError,
     job::payload::Payload,
-    postgres::{
-        connection::{Param, Typed},
-        moment,
-    },
+    postgres::{connection::Boxed, moment},
 };
 
 /// A definition as [`PUT`](super::texts::PUT) takes it.
@@ -160,13 +157,6 @@ impl Definition {
         all.push(Box::new(wins));
         all
     }
-}
-
-/// A parameter that is kept until it is asked with.
-pub(crate) type Boxed = Box<dyn Typed + Send + Sync>;
-
-pub(in crate::postgres) fn borrowed(all: &[Boxed]) -> Vec<Param<'_>> {
-    all.iter().map(|value| &**value as _).collect()
 }
 
 impl TickingRow {

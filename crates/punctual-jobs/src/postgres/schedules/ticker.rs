@@ -22,11 +22,15 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
 use super::{
-    row::{TickingRow, borrowed},
+    row::TickingRow,
     settling::{Settlement, settle},
     texts,
 };
-use crate::postgres::{connection::AskError, engine::PostgresEngine, settings::QueueEvent};
+use crate::postgres::{
+    connection::{AskError, borrowed},
+    engine::PostgresEngine,
+    settings::QueueEvent,
+};
 
 /// How long the rows are not looked at, at most: shorter than a second, so that a change is followed within one.
 const PAUSE: Duration = Duration::from_millis(900);
