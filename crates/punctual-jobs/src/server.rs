@@ -2,7 +2,7 @@
 //!
 //! * [`dial`]: how a connection is made, and the one seam at which a simulation takes the place of sockets, threads and clocks.
 //! * [`error`]: why there is no answer.
-//! * [`schema`]: where the tables are.
+//! * [`schema`]: where the tables are; [`tables`]: how they are made.
 //! * [`session`]: what is asked on one connection, with which [parameters](param).
 //! * [`connection`]: a connection that is made again.
 //!
@@ -17,3 +17,4 @@ pub(crate) mod error;
 pub(crate) mod param;
 pub(crate) mod schema;
 pub(crate) mod session;
+pub(crate) mod tables;

@@ -115,10 +115,8 @@ impl JobStatement<'_> {
     }
 
     fn workers(&mut self) -> Answer {
-        let now = self.database.now;
         let row = |(id, (until, lease)): (&String, &(Moment, i64))| {
-            let is_over = Value::Bool(*until < now);
-            vec![Value::Text(id.clone()), Value::Time(*until), Value::Int8(*lease), is_over]
+            vec![Value::Text(id.clone()), Value::Time(*until), Value::Int8(*lease)]
         };
         let rows = self.database.workers.rows().iter().map(row).collect();
         Answer { rows, ..Answer::default() }

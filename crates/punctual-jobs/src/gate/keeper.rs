@@ -35,12 +35,12 @@ use super::{
     boot_clock::BootClock,
     catching_up::{Asked, CatchingUp},
     connection::Connection,
-    error::GateError,
+    error::{GateError, GateErrorKind},
     event::{GateEvent, Reporter},
     lease::LeaseState,
     rules::{CORRECTION, Row, Rule, Seen, Verdict, decide},
     sql::{self, seconds},
-    tables,
+    tables::TABLES,
 };
 use crate::{
     job::with_sources,
@@ -244,7 +244,14 @@ impl Keeper {
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
         self.connection.wait(deadline).await.map_err(|why| GateError::database(&why))?;
-        tables::make(&self.connection, deadline).await
+        let found = self.connection.make_tables(deadline, &TABLES).await;
+        match found.map_err(|why| GateError::database(&why))? {
+            Some(found) => {
+                let detail = format!("{found}, and this program knows {}", TABLES.newest());
+                Err(GateError::bad(GateErrorKind::NewerTables, detail))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Answers a request for a tick.

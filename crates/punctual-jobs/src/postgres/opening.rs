@@ -4,7 +4,6 @@
 
 use std::{
     any::Any,
-    future::Future,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -23,7 +22,8 @@ use super::{
     postgres_queue::PostgresQueue,
     schedules::{self, Declared},
     settings::{Postgres, Settings},
-    tables,
+    statements::GREETING,
+    tables::TABLES,
     ticks::new_planner,
     worker::work,
 };
@@ -58,7 +58,22 @@ impl Postgres {
     /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
     pub fn migrate(self) -> Result<(), OpenError> {
         let (_, address, _) = self.checked()?;
-        block_on(tables::make(&address))?
+        new_runtime()?.block_on(make_tables(&address))
+    }
+}
+
+async fn make_tables(address: &Address) -> Result<(), OpenError> {
+    let server = |error: AskError| OpenError::Server(error.into_source());
+    let (client, driver) = address.connect().await.map_err(server)?;
+    // It ends with the client.
+    tokio::spawn(driver);
+    let made = async {
+        client.batch_execute(GREETING).await?;
+        TABLES.make(&client, &address.schema).await
+    };
+    match made.await.map_err(|error| server(AskError::Server(error)))? {
+        Some(found) => Err(OpenError::NewerTables { found, known: TABLES.newest() }),
+        None => Ok(()),
     }
 }
 
@@ -125,11 +140,6 @@ async fn begin_in_a_simulation(engine: Arc<PostgresEngine>) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     engine.run().await;
-}
-
-/// Runs a future on a runtime of its own.
-fn block_on<F: Future>(future: F) -> Result<F::Output, OpenError> {
-    Ok(new_runtime()?.block_on(future))
 }
 
 fn new_runtime() -> Result<runtime::Runtime, OpenError> {
@@ -252,7 +262,7 @@ impl PostgresEngine {
                 let what = "two connections that are open at the same time have one backend";
                 return Err(OpenError::TransactionPooling(what.into()));
             }
-            tables::make(address).await?;
+            make_tables(address).await?;
             self.begin_to_ask().await.map_err(|error| OpenError::Server(error.into_source()))
         };
         let no_answer =

@@ -106,9 +106,6 @@ macro_rules! told {
     };
 }
 
-/// The version of the tables.
-pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
-
 /// $1 key, $2 moment, $3 delay in seconds
 pub(crate) const RESCHEDULE: &str = concat!("\
 with moment as materialized (
@@ -436,5 +433,4 @@ select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from no
      and run_at > (select at from since) and run_at < now() + interval '1 day' order by run_at limit 1)
 ) coming";
 
-pub(crate) const WORKERS: &str =
-    "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";
+pub(crate) const WORKERS: &str = "select id, until, lease_us from @schema.job_worker";
