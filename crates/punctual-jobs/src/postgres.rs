@@ -14,7 +14,7 @@
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`storing`]: how jobs are stored; [`verbs`]: what callers ask besides, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
-//! * [`settings`] and [`opening`]: how the queue is opened, and how it ends; the [`engine`] is what all of it shares. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
+//! * [`settings`] and [`opening`]: how the queue is opened, and how it ends; the [`machine`] is what all of it shares. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
 //!
@@ -44,12 +44,12 @@ mod connection;
 mod dead;
 mod encryption;
 mod ending;
-mod engine;
 mod frontier;
 mod heartbeat;
 mod limiting;
 mod listening;
 mod looking;
+mod machine;
 mod moment;
 mod opening;
 mod past;

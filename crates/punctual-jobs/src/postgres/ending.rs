@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use super::{
     claims::Claimed,
     connection::{AskError, Param},
-    engine::PostgresEngine,
+    machine::Machine,
     settings::QueueEvent,
     statements,
 };
@@ -79,16 +79,6 @@ enum Became {
 }
 
 impl How {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Ended(Outcome::Succeeded(_)) => "ran",
-            Self::Ended(Outcome::Failed(..)) => "failed",
-            Self::Ended(Outcome::Discarded(_)) => "discarded",
-            Self::Ended(Outcome::Snoozed(_)) => "snoozed",
-            Self::Freed | Self::Refused(_) => "freed",
-        }
-    }
-
     /// Returns what the run counts as, if the job waits again or its state is not known.
     fn outcome(&self) -> JobOutcome {
         match self {
@@ -154,7 +144,7 @@ pub(super) struct Unwritten {
     pub(super) refused: Vec<Ended>,
 }
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn write(&self, mut all: Vec<Ended>) -> Unwritten {
         let mut unwritten = Unwritten::default();
         if all.is_empty() {
@@ -214,7 +204,7 @@ impl PostgresEngine {
     async fn end(&self, all: &[Ended]) -> Result<HashMap<i64, Became>, AskError> {
         let ids: Vec<i64> = all.iter().map(|ended| ended.job.id).collect();
         let claims: Vec<i64> = all.iter().map(|ended| ended.job.claim).collect();
-        let words: Vec<&str> = all.iter().map(|ended| ended.how.word()).collect();
+        let words: Vec<String> = all.iter().map(|ended| ended.how.outcome().to_string()).collect();
         let delays: Vec<Option<f64>> = all.iter().map(|ended| ended.how.delay()).collect();
         let errors: Vec<Option<&str>> = all.iter().map(|ended| ended.how.error()).collect();
         let (values, keeps): (Vec<_>, Vec<_>) =

@@ -31,8 +31,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
-    connection::AskError, dead::Dead, engine::PostgresEngine, limiting, settings::QueueEvent,
-    statements, unanswered::Unanswered,
+    connection::AskError, dead::Dead, limiting, machine::Machine, settings::QueueEvent, statements,
+    unanswered::Unanswered,
 };
 use crate::{JobId, job::with_sources};
 
@@ -40,8 +40,8 @@ use crate::{JobId, job::with_sources};
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
 
 /// Beats until it is aborted.
-pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
-    let (heartbeat, lease) = (engine.settings.heartbeat, engine.settings.lease);
+pub(super) async fn beat_on(machine: Arc<Machine>) {
+    let (heartbeat, lease) = (machine.settings.heartbeat, machine.settings.lease);
     let trusted = lease * 9 / 10;
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
     let mut unanswered = Unanswered::default();
@@ -50,44 +50,39 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
         let (now, over) = (Instant::now(), stood + trusted);
         // The end of the lease is not slept through, however soon the last question has failed.
         sleep_until(if now < over { over.min(next) } else { next }).await;
-        engine.lose_all_after(over);
+        machine.lose_all_after(over);
         let asked = Instant::now();
         let deadline = over.max(asked + heartbeat);
         next = asked + heartbeat;
         rounds += 1;
-        match timeout_at(deadline, engine.live(&mut unanswered)).await {
-            Ok(Ok(())) => {
+        let lived = timeout_at(deadline, machine.live(&mut unanswered)).await;
+        match lived.unwrap_or(Err(AskError::NoAnswer)) {
+            Ok(()) => {
                 stood = asked;
-                if engine.claims.prolong() {
-                    engine.wake.notify_one();
+                if machine.claims.prolong() {
+                    machine.wake.notify_one();
                 }
                 // The lease stands even if these fail: the cause may be a single row.
-                let tidying = engine.tidy(rounds, asked.elapsed(), &unanswered);
+                let tidying = machine.tidy(rounds, asked.elapsed(), &unanswered);
                 let tidied = timeout_at(next, tidying).await;
                 if let Err(error) = tidied.unwrap_or(Err(AskError::Silent(heartbeat))) {
-                    engine.report_failure(&error);
+                    machine.report_failure(&error);
                 }
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 // A statement that was refused is an answer.
                 if !error.is_of_the_statement() {
-                    engine.watch.lock().forget();
+                    machine.watch.lock().forget();
                 }
                 next = Instant::now() + heartbeat;
-                engine.report_failure(&error);
-            }
-            Err(_) => {
-                next = Instant::now() + heartbeat;
-                engine.watch.lock().forget();
-                let error = "there was no answer in time".to_owned();
-                engine.report(QueueEvent::ServerAway { error });
+                machine.report_failure(&error);
             }
         }
-        engine.lose_all_after(stood + trusted);
+        machine.lose_all_after(stood + trusted);
     }
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Prolongs the lease, and asks which claims stand.
     async fn live(&self, unanswered: &mut Unanswered) -> Result<(), AskError> {
         self.beat().await?;

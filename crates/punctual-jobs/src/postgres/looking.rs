@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, error::SqlState};
 
-use super::{
-    connection::AskError, engine::PostgresEngine, pauses::pause_of, statements::not_paused,
-};
+use super::{connection::AskError, machine::Machine, pauses::pause_of, statements::not_paused};
 use crate::{
     JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
     Priority, job::payload::Payload, queue::by_id::BY_HAND,
@@ -129,7 +127,7 @@ with found as (
 )
 select runs, (select count(*) from told) from found";
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
         let stage = filter.stage.map(JobStage::word);
         let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);

@@ -6,7 +6,7 @@
 
 use std::time::SystemTime;
 
-use super::{connection::AskError, engine::PostgresEngine, moment::moment};
+use super::{connection::AskError, machine::Machine, moment::moment};
 use crate::{KindPause, When};
 
 /// $1 kind, $2 moment, $3 delay in seconds; without either the pause has no end.
@@ -22,7 +22,7 @@ with gone as (
 )
 select @notify('') from gone where until > clock_timestamp()";
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn pause(&self, kind: &str, until: Option<When>) -> Result<(), AskError> {
         let clock = self.executor.clock();
         let (time, delay) = until.map_or((None, None), |until| moment(until, clock));

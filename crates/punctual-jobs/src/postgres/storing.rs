@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    connection::{AskError, Boxed, ask_in, borrowed},
-    engine::PostgresEngine,
+    connection::{AskError, Boxed, Typed, ask_in, borrowed},
+    machine::Machine,
     moment::moment,
     statements::in_a_transaction,
-    transaction::{ask_in_savepoint, engine_of},
+    transaction::{ask_in_savepoint, machine_of},
 };
 use crate::{
     JobBuilder, JobHandle, JobId, JobQueue, QueueError, When,
@@ -86,12 +86,15 @@ const TRIES: usize = 10;
 
 /// Returns the parameters of [`STORE`].
 fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
-    fn each<T>(jobs: &[NewJob], value: impl Fn(&NewJob) -> T) -> Box<Vec<T>> {
-        Box::new(jobs.iter().map(value).collect())
+    fn each<T>(jobs: &[NewJob], value: impl Fn(&NewJob) -> T) -> Boxed
+    where
+        Vec<T>: Typed + Send + Sync + 'static,
+    {
+        Box::new(jobs.iter().map(value).collect::<Vec<_>>())
     }
-    let keys = |is_meant: fn(&NewJob) -> bool| -> Box<Vec<String>> {
+    let keys = |is_meant: fn(&NewJob) -> bool| -> Boxed {
         let meant = jobs.iter().filter(|job| is_meant(job));
-        Box::new(meant.filter_map(|job| job.key.clone()).collect())
+        Box::new(meant.filter_map(|job| job.key.clone()).collect::<Vec<_>>())
     };
     let (times, delays): (Vec<_>, Vec<_>) = jobs.iter().map(|job| moment(job.when, clock)).unzip();
     vec![
@@ -140,23 +143,22 @@ fn handles(jobs: &[NewJob], rows: &[Row]) -> Option<Vec<JobHandle>> {
     jobs.iter().map(found).collect()
 }
 
-fn left_out() -> QueueError {
-    QueueError::Server(
-        "a job of the batch is not stored as it was sent: look for a trigger of the program's own that leaves it out or changes its key".into(),
-    )
+/// Returns the handle of the only job.
+fn handle(jobs: &[NewJob; 1], rows: &[Row]) -> Option<JobHandle> {
+    handles(jobs, rows)?.pop()
 }
 
 fn is_left_out(error: &AskError) -> bool {
     error.is(&SqlState::DIVISION_BY_ZERO)
 }
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn enqueue(&self, new_job: NewJob) -> Result<JobHandle, AskError> {
         let jobs = [new_job];
         let params = columns(&jobs, self.executor.clock());
         let ask = || async {
             let rows = self.verbs.ask_prepared(STORE, &borrowed(&params)).await?;
-            Ok(handles(&jobs, &rows).and_then(|mut handles| handles.pop()))
+            handle(&jobs, &rows).ok_or_else(|| self.left_out())
         };
         let handle = self.again(ask).await?;
         self.wake_when_due(jobs[0].when);
@@ -166,16 +168,17 @@ impl PostgresEngine {
     pub(super) async fn enqueue_batch(&self, batch: Batch) -> Result<Vec<JobHandle>, AskError> {
         let params = columns(&batch.jobs, self.executor.clock());
         let ask = || async {
-            match self.looks.ask(STORE, &borrowed(&params)).await {
-                Err(error) if is_left_out(&error) => Ok(None),
-                rows => rows.map(Some),
-            }
+            let rows = self.looks.ask(STORE, &borrowed(&params)).await;
+            rows.map_err(|error| if is_left_out(&error) { self.left_out() } else { error })
         };
         let rows = self.again(ask).await?;
         self.wake_for(&batch);
-        let stored = handles(&batch.jobs, &rows);
-        let stored = stored.ok_or(AskError::LeftOut(self.settings.request_timeout))?;
+        let stored = handles(&batch.jobs, &rows).ok_or_else(|| self.left_out())?;
         Ok(batch.handles(&stored))
+    }
+
+    fn left_out(&self) -> AskError {
+        AskError::LeftOut(self.settings.request_timeout)
     }
 
     /// Wakes the worker when jobs of the batch are due: once for all that are due at once.
@@ -190,15 +193,15 @@ impl PostgresEngine {
 /// Stores one job in a transaction.
 pub(super) async fn store_in(
     transaction: &Transaction<'_>,
-    engine: &PostgresEngine,
+    machine: &Machine,
     new_job: NewJob,
 ) -> Result<JobHandle, AskError> {
     let jobs = [new_job];
-    let params = columns(&jobs, engine.executor.clock());
-    let statement = engine.schema().name_in(&in_a_transaction(STORE));
+    let params = columns(&jobs, machine.executor.clock());
+    let statement = machine.address.schema.name_in(&in_a_transaction(STORE));
     loop {
         let rows = ask_in(transaction, &statement, &borrowed(&params)).await?;
-        if let Some(handle) = handles(&jobs, &rows).and_then(|mut handles| handles.pop()) {
+        if let Some(handle) = handle(&jobs, &rows) {
             return Ok(handle);
         }
     }
@@ -217,21 +220,21 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = JobBuilder<'a>>,
     ) -> Result<Vec<JobHandle>, QueueError> {
-        let engine = engine_of(self)?;
+        let machine = machine_of(self)?;
         let batch = Batch::of(jobs.into_iter().map(JobBuilder::checked))?;
         if batch.jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let params = columns(&batch.jobs, engine.executor.clock());
-        let statement = engine.schema().name_in(&in_a_transaction(STORE));
+        let params = columns(&batch.jobs, machine.executor.clock());
+        let statement = machine.address.schema.name_in(&in_a_transaction(STORE));
         for _ in 0..TRIES {
             let left_some = SqlState::DIVISION_BY_ZERO;
             let params = borrowed(&params);
             let rows = ask_in_savepoint(transaction, &statement, &params, left_some).await?;
             if let Some(stored) = rows.map(|rows| handles(&batch.jobs, &rows)) {
-                return Ok(batch.handles(&stored.ok_or_else(left_out)?));
+                return Ok(batch.handles(&stored.ok_or_else(|| machine.left_out())?));
             }
         }
-        Err(left_out())
+        Err(machine.left_out().into())
     }
 }

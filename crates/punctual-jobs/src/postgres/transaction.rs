@@ -20,8 +20,8 @@ use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
     connection::{AskError, Param, ask_in},
-    engine::PostgresEngine,
     looking::{self, DISCARD, REMOVE, RETRY},
+    machine::Machine,
     moment::moment,
     postgres_queue::PostgresQueue,
     statements,
@@ -58,17 +58,17 @@ impl JobBuilder<'_> {
     /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
     /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
     pub async fn enqueue_in(self, transaction: &Transaction<'_>) -> Result<JobHandle, QueueError> {
-        let engine = engine_of(self.queue)?;
+        let machine = machine_of(self.queue)?;
         let new_job = self.checked()?;
-        Ok(store_in(transaction, &engine, new_job).await?)
+        Ok(store_in(transaction, &machine, new_job).await?)
     }
 }
 
-/// Returns the engine of a queue whose jobs are in a database.
-pub(super) fn engine_of(queue: &JobQueue) -> Result<Arc<PostgresEngine>, QueueError> {
+/// Returns the machine of a queue whose jobs are in a database.
+pub(super) fn machine_of(queue: &JobQueue) -> Result<Arc<Machine>, QueueError> {
     let queue = PostgresQueue::of(queue);
     let none = QueueError::Unsupported("an in-memory queue has no transactions");
-    queue.map(|queue| queue.engine).ok_or(none)
+    queue.map(|queue| queue.machine).ok_or(none)
 }
 
 /// The verbs in a transaction of the program's own, in the same database. What they do is done if the transaction commits,
@@ -112,11 +112,16 @@ impl JobQueue {
         key: &str,
         when: impl Into<When>,
     ) -> Result<Rescheduling, QueueError> {
-        let engine = engine_of(self)?;
-        let (time, delay) = moment(when.into(), engine.executor.clock());
-        let rows =
-            by_key(transaction, engine.schema(), statements::RESCHEDULE, key, &[&time, &delay])
-                .await?;
+        let machine = machine_of(self)?;
+        let (time, delay) = moment(when.into(), machine.executor.clock());
+        let rows = by_key(
+            transaction,
+            &machine.address.schema,
+            statements::RESCHEDULE,
+            key,
+            &[&time, &delay],
+        )
+        .await?;
         Ok(verbs::moved(&rows))
     }
 
@@ -130,8 +135,9 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         key: &str,
     ) -> Result<Cancellation, QueueError> {
-        let engine = engine_of(self)?;
-        let rows = by_key(transaction, engine.schema(), statements::CANCEL, key, &[]).await?;
+        let machine = machine_of(self)?;
+        let rows =
+            by_key(transaction, &machine.address.schema, statements::CANCEL, key, &[]).await?;
         Ok(verbs::cancelled(&rows))
     }
 
@@ -146,8 +152,8 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobRetry, QueueError> {
-        let engine = engine_of(self)?;
-        let statement = engine.schema().name_in(&statements::in_a_transaction(RETRY));
+        let machine = machine_of(self)?;
+        let statement = machine.address.schema.name_in(&statements::in_a_transaction(RETRY));
         // Another transaction may have enqueued the key, and have committed while this one waited for it.
         let is_taken = SqlState::UNIQUE_VIOLATION;
         let rows = ask_in_savepoint(transaction, &statement, &[&id.0], is_taken).await?;
@@ -164,9 +170,9 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobDiscard, QueueError> {
-        let engine = engine_of(self)?;
+        let machine = machine_of(self)?;
         Ok(looking::discarded(
-            &asked(transaction, engine.schema(), DISCARD, &[&id.0, &BY_HAND]).await?,
+            &asked(transaction, &machine.address.schema, DISCARD, &[&id.0, &BY_HAND]).await?,
         ))
     }
 
@@ -180,8 +186,8 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobRemoval, QueueError> {
-        let engine = engine_of(self)?;
-        Ok(looking::removed(&asked(transaction, engine.schema(), REMOVE, &[&id.0]).await?))
+        let machine = machine_of(self)?;
+        Ok(looking::removed(&asked(transaction, &machine.address.schema, REMOVE, &[&id.0]).await?))
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 use super::{
     connection::{AskError, Param},
-    engine::PostgresEngine,
+    machine::Machine,
     moment::moment,
     statements,
 };
@@ -22,32 +22,27 @@ use crate::{Cancellation, JobId, JobState, Rescheduling, When};
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(20);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-impl PostgresEngine {
+impl Machine {
     /// Asks for one of the verbs, as often as it takes.
     pub(super) async fn ask(
         &self,
         statement: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, AskError> {
-        self.again(|| async { self.verbs.ask(statement, params).await.map(Some) }).await
+        self.again(|| self.verbs.ask(statement, params)).await
     }
 
-    /// Asks until there is an answer, with pauses that grow. Asks no more after the limit. `None`: no job was stored.
+    /// Asks until there is an answer, with pauses that grow. Asks no more after the limit.
     pub(super) async fn again<T, F>(&self, ask: impl Fn() -> F) -> Result<T, AskError>
     where
-        F: Future<Output = Result<Option<T>, AskError>>,
+        F: Future<Output = Result<T, AskError>>,
     {
         let limit = self.settings.request_timeout;
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
-            let why = match ask().await {
-                Ok(Some(answer)) => return Ok(answer),
-                Ok(None) => AskError::LeftOut(limit),
-                Err(error) if error.is_lock() => error,
-                Err(error) => return Err(error),
-            };
-            if begun.elapsed() + pause > limit {
-                return Err(why);
+            match ask().await {
+                Err(error) if error.may_pass() && begun.elapsed() + pause <= limit => {}
+                answer => return answer,
             }
             sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::postgres::{
     connection::{AskError, borrowed},
-    engine::PostgresEngine,
+    machine::Machine,
     settings::QueueEvent,
 };
 
@@ -50,29 +50,29 @@ struct Avoided {
 }
 
 /// Settles rows until the queue is closed.
-pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
+pub(in crate::postgres) async fn tick_on(machine: Arc<Machine>) {
     let mut avoided = Avoided::default();
     let mut is_away = false;
     loop {
-        let (pause, error) = match engine.settle_rows(&mut avoided).await {
+        let (pause, error) = match machine.settle_rows(&mut avoided).await {
             // Behind these there are others.
-            Ok(Duration::ZERO) if !engine.stop.is_cancelled() => continue,
+            Ok(Duration::ZERO) if !machine.stop.is_cancelled() => continue,
             Ok(pause) => (pause, avoided.refused.take()),
             Err(error) => (PAUSE, Some(error)),
         };
         let was_away = std::mem::replace(&mut is_away, error.is_some());
         if let Some(error) = error.filter(|_| !was_away) {
-            engine.report_failure(&error);
+            machine.report_failure(&error);
         }
         tokio::select! {
             () = sleep(pause) => {}
-            () = engine.schedules_changed.notified() => {}
-            () = engine.stop.cancelled() => return,
+            () = machine.schedules_changed.notified() => {}
+            () = machine.stop.cancelled() => return,
         }
     }
 }
 
-impl PostgresEngine {
+impl Machine {
     pub(in crate::postgres) async fn declare(&self) -> Result<(), AskError> {
         for declared in &self.declared {
             let params = borrowed(&declared.params);
