@@ -1,7 +1,7 @@
 //! The builder: it collects the settings, checks them, and makes the executor.
 //!
-//! The executor keeps the closures that it is built with, and calls them with no lock held; a panic in one ends no
-//! worker. A handle keeps the memory of its executor, so a closure that holds a handle to its own executor is never
+//! The executor keeps the closures that it is built with, and calls them without holding a lock; a panic in one ends no
+//! worker. A handle keeps its executor's memory alive, so a closure that holds a handle to its own executor is never
 //! freed.
 
 use std::{fmt, time::Duration};
@@ -36,13 +36,13 @@ impl ScheduledThreadPoolExecutor {
         Self::from_config(Self::builder().core_pool_size(core_pool_size).config)
     }
 
-    /// Returns a builder, which sets more than the number of threads.
+    /// Returns a builder, for settings beyond the number of threads.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
-/// Builds a [`ScheduledThreadPoolExecutor`] with settings other than the default.
+/// Builds a [`ScheduledThreadPoolExecutor`] with settings other than the defaults.
 ///
 /// ```
 /// use punctual::ScheduledThreadPoolExecutor;
@@ -101,12 +101,12 @@ impl Builder {
         self
     }
 
-    /// Sets how long a worker that may retire stays idle before it does; the default is ten milliseconds, as in
-    /// Java. A worker may retire if there are more than the core pool size, which was
+    /// Sets how long a worker that may retire stays idle before it does; the default is ten milliseconds, as in Java. A
+    /// worker may retire if there are more workers than the core pool size, because it was
     /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if [core threads may time
-    /// out](Self::allows_core_thread_timeout). While one task waits for its moment one idle worker stays, and while
-    /// several do two stay, unless as many workers as the core pool size are busy. None stays for a task that waits
-    /// for no moment: one that is paused, on demand, or waits for its group. Java: `keepAliveTime`.
+    /// out](Self::allows_core_thread_timeout). One idle worker stays while one task waits for its moment, and two while
+    /// several do, unless as many workers as the core pool size are busy. None stays for a task that waits for no
+    /// moment: one that is paused, runs on demand, or waits for its group. Java: `keepAliveTime`.
     #[doc(alias("thread_keep_alive", "idle_timeout"))]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
@@ -123,20 +123,19 @@ impl Builder {
         self
     }
 
-    /// Sets whether [`build`](Self::build) starts all workers of the core; by default submissions start them. Then
-    /// no task waits for a thread to be started, and a system that cannot provide the threads reports it at the
-    /// beginning. Java: `prestartAllCoreThreads`, after the constructor.
+    /// Sets whether [`build`](Self::build) starts all workers of the core; by default submissions start them. Then no
+    /// task waits for a thread to be started, and the caller learns at once if the system cannot provide the threads.
+    /// Java: `prestartAllCoreThreads`, after the constructor.
     #[doc(alias = "prestartAllCoreThreads")]
     pub fn prestart_core_threads(mut self, prestart: bool) -> Self {
         self.prestart = prestart;
         self
     }
 
-    /// Sets how many tasks may be pending, at least one; without this call there is no bound. A submission beyond
-    /// it is [rejected](Self::rejected_execution_handler), as [`Saturated`](crate::RejectionReason::Saturated).
-    /// Running tasks do not count, and a periodic task that has run is queued again in any case. With a bound,
-    /// every submission, every cancellation and every worker that takes a task takes one lock, which all of them
-    /// share.
+    /// Sets how many tasks may be pending, at least one; without this call there is no bound. A submission beyond it is
+    /// [rejected](Self::rejected_execution_handler), as [`Saturated`](crate::RejectionReason::Saturated). Running tasks
+    /// do not count, and a periodic task that has run is queued again in any case. With a bound, every submission,
+    /// every cancellation and every worker that takes a task acquires one lock, which they all share.
     ///
     /// ```
     /// use std::time::Duration;
@@ -168,7 +167,7 @@ impl Builder {
         self
     }
 
-    /// Sets the factory that starts the threads; by default they are threads of std. A factory can count them, or
+    /// Sets the factory that starts the threads; by default, the standard library does. A factory can count them, or
     /// bind them to cores. Java: `ThreadFactory`, which has an [example](ThreadFactory).
     #[doc(alias = "spawn_handler")]
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
@@ -202,9 +201,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long before each deadline a worker wakes; it then polls the clock until the deadline has come. This
-    /// is precise, and costs a core's time. The default is zero, with which a worker polls only after short waits,
-    /// and briefly. Never makes a task start early. Changes nothing on a [`ManualClock`](crate::ManualClock).
+    /// Sets how long before each deadline a worker wakes; it then polls the clock until the deadline has come. This is
+    /// precise, and costs CPU time. With the default, zero, a worker polls only after short waits, and only briefly.
+    /// Never makes a task start early. Changes nothing on a [`ManualClock`](crate::ManualClock).
     ///
     /// On a virtual machine with two cores and a task every ten milliseconds, in microseconds:
     ///
@@ -229,8 +228,7 @@ impl Builder {
     }
 
     /// Sets whether one-shot tasks that are not yet due still run after [`shutdown`](crate::Handle::shutdown); by
-    /// default they do. Those that are due run in any case. Java:
-    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    /// default they do. Those that are due run in any case. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;
@@ -246,7 +244,7 @@ impl Builder {
         self
     }
 
-    /// Sets the policy for the drop of the executor's owner. The default is [`DropPolicy::Stop`].
+    /// Sets what happens when the executor's owner is dropped; the default is [`DropPolicy::Stop`].
     pub fn on_drop(mut self, policy: DropPolicy) -> Self {
         self.on_drop = policy;
         self
@@ -256,9 +254,9 @@ impl Builder {
 /// # Callbacks
 impl Builder {
     /// Adds an [observer](Observer), which is told what the executor does: when a worker takes a task, when a run
-    /// begins and ends, what fails. The other verbs of this block are for one of its methods each. An executor
-    /// without an observer pays nothing for it. To tell one of a run costs a call, and the verbs around a run cost
-    /// as much as [`current_task`](crate::current_task).
+    /// begins and ends, what fails. Each of the other verbs of this block stands for one of its methods. An executor
+    /// without an observer pays nothing. Each event costs a call of the observer, and the verbs around a run cost as
+    /// much as [`current_task`](crate::current_task).
     #[doc(alias("listener", "metrics", "instrument"))]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.config.callbacks.hooks.add(observer);
@@ -313,10 +311,10 @@ impl Builder {
         self
     }
 
-    /// Sets the hook that is called after each run of each task, with its outcome, before any other thread can see
-    /// that outcome: when a future has ended, its hook has returned. If the hook panics, the outcome stands. It is
-    /// not called if [`before_execute`](Self::before_execute) panicked. Java: `afterExecute`, which in a scheduled
-    /// executor never sees a failure.
+    /// Sets the hook that is called after each run of each task, with its outcome, before any other thread can see that
+    /// outcome: when a future has completed, its hook has returned. If the hook panics, the outcome stands. It is not
+    /// called if [`before_execute`](Self::before_execute) panicked. Java: `afterExecute`, which in a scheduled executor
+    /// never sees a failure.
     pub fn after_execute(
         mut self,
         hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
@@ -325,20 +323,20 @@ impl Builder {
         self
     }
 
-    /// Sets the hook that is called once, when everything has ended, before any thread can observe the end. The
-    /// last worker calls it, or, if there is none, the thread that shuts the executor down, inside
-    /// [`shutdown`](crate::Handle::shutdown) perhaps. The executor terminates when the hook has returned, so in the
-    /// hook [`await_termination`](crate::Handle::await_termination) returns [`WouldDeadlock`](crate::WouldDeadlock)
-    /// at once. Java: `terminated`.
+    /// Sets the hook that is called once, when everything has ended, before any thread can observe the end. The last
+    /// worker calls it, or, if there is none, the thread that shuts the executor down, perhaps inside
+    /// [`shutdown`](crate::Handle::shutdown). The executor terminates when the hook has returned, so in the hook
+    /// [`await_termination`](crate::Handle::await_termination) returns [`WouldDeadlock`](crate::WouldDeadlock) at once.
+    /// Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.closures.terminated = Some(Contained::new(Arc::new(hook)));
         self
     }
 
-    /// Sets a decorator, which wraps code around every closure. It is called for each submission, in the thread
-    /// that submits, and returns the wrapper that is called around each run: so it can carry a trace or a request
-    /// of the submitter along. A decorated task takes two allocations more, and is otherwise like any other. If the
-    /// decorator panics, the panic propagates to the submitter. Java: `decorateTask`.
+    /// Sets a decorator, which wraps code around every closure. It is called for each submission, in the thread that
+    /// submits, and returns the wrapper that is called around each run: so it can carry the submitter's trace or
+    /// request along. A decorated task costs two more allocations, and is otherwise like any other. If the decorator
+    /// panics, the panic propagates to the submitter. Java: `decorateTask`.
     ///
     /// ```
     /// use std::{cell::Cell, time::{Duration, Instant}};
@@ -371,18 +369,17 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every panic in
-    /// a hook, in the thread where it happened, before any other thread can see the outcome; for every panic in the
-    /// drop of a capture or a result; and at the end of a periodic task that its user did not end, because a run
-    /// exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the task any more.
-    /// [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler is caught and not
-    /// reported.
+    /// Sets the failure handler. It is called for every run that fails, by a panic or an `Err`, and for every panic in
+    /// a hook: in the thread where it happened, before any other thread can see the outcome. It is also called for
+    /// every panic in the drop of a capture or a result, and when a periodic task ends unexpectedly, because a run
+    /// exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no more room for the task.
+    /// [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler is caught and not reported.
     ///
-    /// A run that failed is reported when its hooks have returned and its trigger has been asked, because the
-    /// report says [what follows](crate::FailureReport::again_in). Without a handler, the end of a periodic task
-    /// that its user did not end is one line on standard error, unless the message of a panic has said it there or
-    /// a subscriber of `tracing` hears it. To record where panics begin, the first executor that is built with a
-    /// handler installs a panic hook in front of that of the process, which is called as before.
+    /// A failed run is reported once its hooks have returned and its trigger has been asked, because the report says
+    /// [what follows](crate::FailureReport::again_in). Without a handler, such an end of a periodic task is one line on
+    /// standard error, unless a panic's message has said it there or a `tracing` subscriber hears it. To record where
+    /// panics begin, the first executor that is built with a handler installs a panic hook in front of the process's
+    /// own, which is called as before.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -412,10 +409,9 @@ impl Builder {
 impl Builder {
     /// Sets whether the span of each run stands under the `tracing` span in which its task was scheduled, which the
     /// task then holds until it has ended. By default it stands under whatever span its worker is in. The run of a
-    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so
-    /// each [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span.
-    /// While a subscriber listens, this costs a task two allocations; without the feature `tracing` it changes
-    /// nothing.
+    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so each
+    /// [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span. While a
+    /// subscriber listens, this costs a task two allocations; without the feature `tracing` it changes nothing.
     #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
         self.config.submitter_span = follow;
@@ -447,8 +443,8 @@ impl Builder {
         Ok(executor.on_drop(on_drop))
     }
 
-    /// Builds an executor that starts no thread: the calling thread [runs what is
-    /// due](DrivenExecutor::run_due). What concerns threads has no effect there.
+    /// Builds an executor that starts no thread: the calling thread [runs what is due](DrivenExecutor::run_due).
+    /// Settings that concern threads have no effect.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
 //! [`DelayQueue`]: delays values, without running tasks.
 //!
-//! Any number of threads and async tasks insert elements and take them. An element can be taken once
-//! its deadline has come. Elements leave in the order of their deadlines, and equal ones in the
-//! order in which they were inserted.
+//! Any number of threads and async tasks insert elements and take them. An element can be taken once its deadline has
+//! come. Elements leave in the order of their deadlines, and equal ones in the order in which they were inserted.
 //!
 //! | to | use |
 //! |---|---|
@@ -31,9 +30,9 @@
 //!
 //! # User code
 //!
-//! Elements are the user's: dropping or cloning one may do anything. No such code runs while the
-//! queue is locked, with one exception: [inspecting](DelayQueue::peek) elements clones them under
-//! the lock, and so it is available only for elements that are [`CheapClone`].
+//! Elements are the user's: dropping or cloning one may run any code. No such code runs while the queue is locked, with
+//! one exception: [inspecting](DelayQueue::peek) elements clones them under the lock, and so it is available only for
+//! elements that are [`CheapClone`].
 
 mod element;
 mod taking;
@@ -68,10 +67,9 @@ use crate::{
 ///
 /// # Blocking
 ///
-/// The methods that wait for an element say so; no other blocks. Of all threads and tasks that wait,
-/// one wakes for the first deadline and another for the second, so that an expired element wakes
-/// one of them.
-/// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+/// The methods that wait for an element say so; no other blocks. Of all threads and tasks that wait, one wakes for the
+/// first deadline and another for the second, so an expired element wakes only one of them. On a manual clock [another
+/// thread has to move it](crate::ManualClock#when-it-blocks).
 #[doc(alias("timer_queue", "ttl", "expiring_cache"))]
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
@@ -87,10 +85,9 @@ impl<T> DelayQueue<T> {
         Self::with_clock(Clock::system())
     }
 
-    /// Returns an empty queue that takes the time from `clock`. On a
-    /// [`ManualClock`](crate::ManualClock) elements expire when a test moves the clock. (The clock's
-    /// `run_until_idle` waits for the workers of executors, but not for threads of your own that
-    /// take from this queue: wait for what they do.)
+    /// Returns an empty queue that takes the time from `clock`. On a [`ManualClock`](crate::ManualClock) elements
+    /// expire when a test moves the clock. (The clock's `run_until_idle` waits for the workers of executors, but not
+    /// for threads of your own that take from this queue: wait for their effects.)
     ///
     /// ```
     /// use std::time::Duration;
@@ -118,9 +115,10 @@ impl<T> DelayQueue<T> {
         &self.clock
     }
 
-    /// Inserts an element, and returns its key, by which it can be removed or given another deadline. It expires after a
-    /// delay that is counted from now, or at an instant, for which the clock is not read: at once if the delay is zero or
-    /// the instant has passed, and never for `Duration::MAX` or `None`. Does not block. Java: `offer`, `add`, `put`.
+    /// Inserts an element, and returns its key, by which it can be removed or given another deadline. The element
+    /// expires after a delay, counted from now, or at an instant, for which the clock is not read: at once if the delay
+    /// is zero or the instant has passed, and never for `Duration::MAX` or `None`. Does not block. Java: `offer`,
+    /// `add`, `put`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -186,10 +184,10 @@ impl<T> DelayQueue<T> {
         self.queue.remove(key.ticket_in(self.id)?)
     }
 
-    /// Gives the element with this key a new delay, counted from now, or a new deadline, as [`insert`](Self::insert) does,
-    /// whatever its deadline was: even an element that has expired goes on waiting, unless it has been taken. Its key stays valid.
-    /// Returns `true` if the element is in the queue. Among elements with the same deadline its
-    /// place is that of its insertion, not of the reset. Does not block. O(log n).
+    /// Gives the element with this key a new delay, counted from now, or a new deadline, as [`insert`](Self::insert)
+    /// does, whatever its deadline was: even an expired element waits again, unless it has been taken. Its key stays
+    /// valid. Returns `true` if the element is in the queue. Among elements with the same deadline its place is that of
+    /// its insertion, not of the reset. Does not block. O(log n).
     ///
     /// ```
     /// use std::time::Duration;
@@ -216,9 +214,8 @@ impl<T> DelayQueue<T> {
         self.clock.instant_of(deadline)
     }
 
-    /// Returns how long it is until the element with this key expires: zero if it has expired,
-    /// `Duration::MAX` if it never does. Returns `None` if it is not in the queue. Java: `getDelay`
-    /// of the element.
+    /// Returns how long it is until the element with this key expires: zero if it has expired, `Duration::MAX` if it
+    /// never does. Returns `None` if it is not in the queue. Java: `getDelay` of the element.
     #[doc(alias = "getDelay")]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
@@ -255,8 +252,7 @@ impl<T> DelayQueue<T> {
         listed.map(|listed| self.queued(listed).key).collect()
     }
 
-    /// Removes all elements, expired or not, and returns them in the order in which they would have
-    /// been taken.
+    /// Removes all elements, expired or not, and returns them in the order in which they would have been taken.
     #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.drain().collect();
@@ -274,9 +270,9 @@ impl<T> DelayQueue<T> {
         self.queue.drain().take_chunks().into_iter().flatten().flatten().for_each(discard);
     }
 
-    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that are inside can still be taken, removed, reset and drained.
-    /// [`take`](Self::take) and [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
-    /// Idempotent; does not block.
+    /// Closes the queue: from now on every insertion is refused and returns its element. Elements inside can still be
+    /// taken, removed, reset and drained. [`take`](Self::take) and [`next`](Self::next) go on waiting until the last
+    /// element is gone, and then return `None`. Idempotent; does not block.
     ///
     /// ```
     /// use std::time::Duration;
@@ -295,7 +291,7 @@ impl<T> DelayQueue<T> {
         self.queue.close();
     }
 
-    /// Returns `usize::MAX`: nothing bounds the queue but its [billion of elements](InsertError::Full). Java:
+    /// Returns `usize::MAX`: nothing bounds the queue but its [billion elements](InsertError::Full). Java:
     /// `remainingCapacity`.
     pub const fn remaining_capacity(&self) -> usize {
         usize::MAX
@@ -318,7 +314,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Many at once: the call collects them from the user's iterator first, and then inserts them under one lock.
+/// Many elements at once: a call collects them from the user's iterator first, and then inserts them under one lock.
 impl<T> DelayQueue<T> {
     /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
     /// in the same order. All delays are counted from the same time, now. Does not block. This is
@@ -356,9 +352,9 @@ impl<T> DelayQueue<T> {
 
 /// Inspecting the elements that are in the queue, and removing some of them.
 ///
-/// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every
-/// inspection copies the state of one moment under the lock, and the caller uses the copy outside the lock. Cloning is
-/// user code, and this crate runs none under a lock, so an element has to be a [`CheapClone`].
+/// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every inspection copies
+/// one consistent state under the lock, and the caller uses the copy outside the lock. Cloning is user code, and this
+/// crate runs none under a lock, so an element has to be a [`CheapClone`].
 impl<T: CheapClone> DelayQueue<T> {
     /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
     /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
@@ -367,8 +363,8 @@ impl<T: CheapClone> DelayQueue<T> {
         self.queue.peek(T::clone).map(|listed| self.queued(listed))
     }
 
-    /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be
-    /// taken. O(n log n); the queue is locked for the copying, O(n). Java: `toArray`.
+    /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be taken. O(n log n);
+    /// the queue is locked while it is copied, O(n). Java: `toArray`.
     #[doc(alias = "toArray")]
     #[must_use]
     pub fn to_vec(&self) -> Vec<Queued<T>> {
@@ -399,8 +395,8 @@ impl<T: CheapClone> DelayQueue<T> {
     /// ```
     #[doc(alias = "removeIf")]
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> usize {
-        // These may be the last clones of elements that are removed, or taken meanwhile. So their
-        // drops are contained, also if the predicate panics.
+        // These may be the last clones of elements that are removed, or taken meanwhile. So their drops are contained,
+        // even if the predicate panics.
         let listed = self.queue.snapshot(|element| Contained::new(element.clone()));
         let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
         let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();

@@ -1,17 +1,17 @@
 //! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or because they were
 //! not admitted.
 //!
-//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so no thread waits for ever on it.
-//! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
-//! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
+//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future completes, so no thread waits forever. A
+//! submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the error
+//! of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
-use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
+use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
     queue::{Drained, QueueEntry},
     statistics::{Totals, WorkerStats},
-    sync::Arc,
+    sync::{Arc, Mutex},
     task::{Drops, Hooks, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
@@ -21,12 +21,16 @@ use crate::{
 /// The tasks that were pending when an executor was [shut down now](crate::Handle::shutdown_now), as an iterator in no
 /// particular order.
 ///
-/// **Dropping it ends the futures of those that are left as cancelled** ([`CancelReason::ShutdownNow`]) and
-/// drops their closures. A million tasks take tens of milliseconds. [`DrainedTask`] has an example.
+/// **Dropping it cancels the tasks that are left** ([`CancelReason::ShutdownNow`]) and drops their closures before the
+/// drop returns. A million tasks take tens of milliseconds: from 65,536 on, a second thread drops half of them. That
+/// thread is not started for the tasks of a [driven](crate::Builder::build_driven) executor, nor while the calling
+/// thread runs a task or other code for an executor. [`DrainedTask`] has an example.
 #[must_use = "dropping pending tasks cancels them"]
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
     detached_context: DetachedContext,
+    /// Returns `true` if a second thread may share the drop.
+    may_share: fn() -> bool,
 }
 
 /// What a task keeps of an executor that it has left.
@@ -37,8 +41,12 @@ pub(crate) struct DetachedContext {
 }
 
 impl DrainedTasks {
-    pub(crate) fn new(drained: Drained<Arc<Task>>, detached_context: DetachedContext) -> Self {
-        Self { drained, detached_context }
+    pub(crate) fn new(
+        drained: Drained<Arc<Task>>,
+        detached_context: DetachedContext,
+        may_share: fn() -> bool,
+    ) -> Self {
+        Self { drained, detached_context, may_share }
     }
 
     /// Returns `true` if no task was pending, or none is left.
@@ -64,8 +72,8 @@ impl ExactSizeIterator for DrainedTasks {}
 
 impl FusedIterator for DrainedTasks {}
 
-/// How many tasks are fetched from memory at once.
-const BATCH: usize = 32;
+/// From how many tasks on a second thread shares the drop.
+const MANY: usize = 64 << 10;
 
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
@@ -74,17 +82,31 @@ impl Drop for DrainedTasks {
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
-        for mut chunk in self.drained.take_chunks() {
-            for batch in chunk.chunks_mut(BATCH) {
-                // The tasks lie all over the memory. Looking at several before the first of them is locked lets the
-                // processor fetch them at the same time.
-                hint::black_box(batch.iter().flatten().map(Arc::strong_count).max());
-                for task in batch.iter_mut().filter_map(Option::take) {
-                    task.cancel(CancelReason::ShutdownNow, drops);
-                    discard(task);
-                }
-            }
+        // What a capture's drop waits for may be refused by what this thread does, and a second thread does nothing else.
+        let is_shared = self.len() >= MANY && (self.may_share)();
+        let chunks = self.drained.take_chunks().into_iter();
+        if !is_shared {
+            return chunks.for_each(|chunk| cancel(chunk, drops));
         }
+        let chunks = Mutex::<_>::new(chunks);
+        let next = || chunks.lock().next();
+        let share = || {
+            while let Some(chunk) = next() {
+                cancel(chunk, drops);
+            }
+        };
+        thread::scope(|scope| {
+            // If there is no second thread, this one does all.
+            let _second = thread::Builder::new().spawn_scoped(scope, share);
+            share();
+        });
+    }
+}
+
+fn cancel(chunk: Vec<Option<Arc<Task>>>, drops: Drops<'_>) {
+    for task in chunk.into_iter().flatten() {
+        task.cancel(CancelReason::ShutdownNow, drops);
+        discard(task);
     }
 }
 
@@ -97,8 +119,8 @@ impl fmt::Debug for DrainedTasks {
 /// A task that was pending when its executor was [shut down now](crate::Handle::shutdown_now), or that was [not
 /// admitted](crate::RejectedTask::keep). Its holder may still [run](Self::run) it.
 ///
-/// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or [`CancelReason::Rejected`]) and drops
-/// the closure.
+/// **Dropping it cancels the task** ([`CancelReason::ShutdownNow`] or [`CancelReason::Rejected`]) and drops the
+/// closure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -140,7 +162,7 @@ impl DrainedTask {
         }
     }
 
-    /// Returns the number of the task, which is also that of its future.
+    /// Returns the id of the task, which is also its future's.
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
@@ -165,9 +187,9 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|task| task.is_periodic())
     }
 
-    /// Runs the task on this thread, due or not, and ends its future: with the result, with the panic, or, for a
-    /// periodic task, as cancelled after this one run. Calls the executor's hooks, and asks no
-    /// [gate](crate::TaskBuilder::gate). A timeout expires only until the executor has terminated. Blocks as long as
+    /// Runs the task on this thread, due or not, and completes its future: with the result, with the panic, or, for a
+    /// periodic task, as cancelled after this one run. Calls the executor's hooks, but asks no
+    /// [gate](crate::TaskBuilder::gate). A timeout can expire only until the executor has terminated. Blocks as long as
     /// the closure runs, and contains its panic. Does nothing if the task was cancelled meanwhile.
     pub fn run(self) {
         self.run_here();
@@ -178,8 +200,7 @@ impl DrainedTask {
         let deadline = self.deadline;
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
-        task.leave_group();
-        task.leave_gate();
+        task.leave_schedule();
         let (stop, stats) =
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();

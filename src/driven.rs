@@ -1,4 +1,4 @@
-//! The executor without threads: its caller runs what is due. What is peculiar to it is in the pool
+//! The executor without threads: its caller runs the due tasks. The code peculiar to it is in the pool
 //! (`pool::driver`).
 //!
 //! [`DrivenExecutor`] is not `Send`: if any thread might drive it, the pool could not tell that a wait for one of
@@ -34,7 +34,7 @@ use crate::{
 /// let clock = ManualClock::new();
 /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
 /// let tea = executor.schedule(Duration::from_secs(3), || "tea")?;
-/// // An event loop would wait for events, for no longer than this, where the clock is advanced here.
+/// // Here the clock advances; an event loop would wait for events instead, for no longer than `span`.
 /// while let Some(span) = executor.time_until_next() {
 ///     clock.advance(span);
 ///     executor.run_due();
@@ -49,31 +49,30 @@ use crate::{
 /// # Which waits are refused
 ///
 /// In the thread of the executor, a [`join`](crate::ScheduledFuture::join) of a task that has not ended could never
-/// return, and fails with [`WouldDeadlock`](crate::WouldDeadlock), as
-/// [`await_termination`](Handle::await_termination) does; other threads may wait. [`run_until`](Self::run_until)
-/// waits and runs what is due meanwhile. A wait with a time limit is not refused, and waits in vain.
+/// return, and fails with [`WouldDeadlock`](crate::WouldDeadlock), as [`await_termination`](Handle::await_termination)
+/// does; other threads may wait. [`run_until`](Self::run_until) waits and runs what is due meanwhile. A wait with a
+/// time limit is not refused, but waits in vain.
 ///
 /// # Differences
 ///
-/// * Nothing happens between two calls: tasks are as late as the caller is. A [time
-///   limit](crate::TaskBuilder::timeout) still counts from its moment, but a waiter for the task, or for its token,
-///   learns of it in the next call.
-/// * It has one worker until it has terminated. The settings that are about threads have no effect: their number,
-///   names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and the callbacks at the
+/// * Nothing happens between two calls: tasks are as late as the caller is. A [time limit](crate::TaskBuilder::timeout)
+///   still counts from its start, but a waiter for the task, or for its token, learns of it in the next call.
+/// * It has one worker until it has terminated. Settings about threads have no effect: their number, names, stacks,
+///   [factory](crate::ThreadFactory), keep-alive, timer slack, and the callbacks at the
 ///   [start](crate::Builder::on_thread_start) and the [end](crate::Builder::on_thread_stop) of each.
 /// * No thread watches a run: [starvation](crate::Builder::on_starvation) is not reported, and a [run that takes
-///   long](crate::Builder::warn_after) is named when it has ended.
-/// * A task may run on a stack that is deep already.
+///   long](crate::Builder::warn_after) is reported once it has ended.
+/// * A task may run on a stack that is already deep.
 ///
 /// # Stopping
 ///
-/// After a [`shutdown`](Handle::shutdown), by any handle, further calls of `run_due` run what the policies keep.
-/// The executor terminates in the call that runs the last task, or at once if there is none. The drop does what
-/// [`DropPolicy`] says, in this thread: by default, and with [`DropPolicy::ShutdownBackground`], it runs what is
-/// due, waits for the answer of a [gate](crate::gate#an-answer-that-comes-later) to such a task, and cancels the
-/// rest. With [`DropPolicy::Close`] it sleeps here until the last task has run, unless a [shutdown with a
-/// deadline](Handle::shutdown_within) on another thread gives up before. In the drop of a value that a shutdown in
-/// this thread is cancelling it never waits.
+/// After a [`shutdown`](Handle::shutdown), by any handle, further calls of `run_due` run what the policies keep. The
+/// executor terminates in the call that runs the last task, or at once if there is none. The drop does what
+/// [`DropPolicy`] says, in this thread: by default, and with [`DropPolicy::ShutdownBackground`], it runs what is due,
+/// waits for the answer of a [gate](crate::gate#an-answer-that-comes-later) about such a task, and cancels the rest.
+/// With [`DropPolicy::Close`] it sleeps here until the last task has run, unless a [shutdown with a
+/// deadline](Handle::shutdown_within) on another thread gives up first. In the drop of a value that a shutdown in this
+/// thread is cancelling, it never waits.
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>(_: T) {}
@@ -99,19 +98,18 @@ impl DrivenExecutor {
         self.handle.clone()
     }
 
-    /// Runs each task that is due, once and in order, and lets the time limits expire that have come. Returns how
-    /// many runs there were: a task that its gate puts off or skips, or that has ended, is not counted. Never
-    /// sleeps. A panic of a task does not leave it.
+    /// Runs each task that is due, once and in order, and expires the time limits that are up. Returns how many runs
+    /// there were: a task that its gate puts off or skips, or that has ended, is not counted. Never sleeps. A panic of
+    /// a task does not leave it.
     ///
-    /// Only what was due *when it was called* is run. A task that one of these tasks submits, brings forward or
-    /// puts off waits for the next call, and so does a task that comes back. So no task can keep the caller here,
-    /// and a task that is long may submit its rest.
+    /// It runs only what was due *when it was called*. A task that one of these tasks submits, brings forward or puts
+    /// off waits for the next call, and so does a task that is queued again. So no task can keep the caller here, and a
+    /// long task may submit the rest of its work.
     ///
     /// A series that has missed runs, and whose [policy](crate::MissedRuns) makes up for them, has one run in each
-    /// call. Since runs start in the order of their deadlines, the call ends where the next missed run has its
-    /// place, or where a gate has put a series off to a moment that has come. Then
-    /// [`time_until_next`](Self::time_until_next) is zero. A caller that comes once in each frame calls this until
-    /// nothing is left:
+    /// call. Since runs start in the order of their deadlines, the call ends where the next missed run has its place,
+    /// or where a gate has put a series off to a moment that has come. Then [`time_until_next`](Self::time_until_next)
+    /// is zero. A caller that comes once per frame calls this until nothing is left:
     ///
     /// ```
     /// use std::time::Duration;
@@ -130,19 +128,19 @@ impl DrivenExecutor {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// For a task [on the wall clock](crate::trigger::Due::Wall) it reads that clock every 30 s, which is no run,
-    /// but due like a task.
+    /// For a task [on the wall clock](crate::trigger::Due::Wall) it reads that clock every 30 s; the reading is due
+    /// like a task, but is no run.
     ///
-    /// Costs two readings of the clock, an allocation, and a lock for each stripe of the queue beside the tasks,
-    /// and less than that if nothing is due.
+    /// Besides the tasks it costs two clock readings, an allocation, and a lock for each stripe of the queue; less if
+    /// nothing is due.
     #[doc(alias("poll", "tick"))]
     pub fn run_due(&mut self) -> usize {
         self.driver.run_due().ran
     }
 
-    /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
-    /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and
-    /// does no harm. While a task waits for a moment of the wall clock it is at most 30 s.
+    /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if something
+    /// is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and does no harm.
+    /// While a task waits for a wall-clock moment, the answer is at most 30 s.
     ///
     /// From now until the next call of a method that runs tasks, the [waker](Self::set_waker) is woken if the
     /// answer turns out to be too long.
@@ -154,22 +152,21 @@ impl DrivenExecutor {
         (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
     }
 
-    /// Sets the waker that ends the caller's sleep. The thread that is the reason wakes it, at most once after each
-    /// call of [`time_until_next`](Self::time_until_next): if a task or a time limit becomes due sooner than that
-    /// has said, and when the executor has nothing left to run after a shutdown, or has terminated. Without a waker
-    /// such news waits for the next call.
+    /// Sets the waker that ends the caller's sleep. The thread that causes the change wakes it, at most once after each
+    /// call of [`time_until_next`](Self::time_until_next): if a task or a time limit becomes due sooner than that call
+    /// said, and when the executor has nothing left to run after a shutdown, or has terminated. Without a waker such
+    /// news waits for the next call.
     ///
-    /// What another thread may use to end the sleep of an event loop, a `Waker` of mio, a ping of calloop, a proxy
-    /// of winit, becomes one behind [`Wake`](std::task::Wake). A waker that panics is contained.
+    /// Whatever ends the sleep of an event loop from another thread (a `Waker` of mio, a ping of calloop, a proxy of
+    /// winit) becomes a waker behind [`Wake`](std::task::Wake). A waker that panics is contained.
     pub fn set_waker(&mut self, waker: Waker) {
         self.driver.disarm();
         self.waker = Some(waker);
     }
 
-    /// Runs everything when it is due until the future is ready, sleeps in between, and returns the output. This is
-    /// the way to wait in the thread of the executor. On a [`ManualClock`](crate::ManualClock) it counts as a
-    /// worker, and as a wait: another thread has to move the clock, or it [goes on by
-    /// itself](crate::ManualClock::set_auto_advance).
+    /// Runs whatever is due until the future completes, sleeping in between, and returns its output. This is the way to
+    /// wait in the thread of the executor. On a [`ManualClock`](crate::ManualClock) it counts as a worker, and as a
+    /// wait: another thread moves the clock, or it [goes on by itself](crate::ManualClock::set_auto_advance).
     ///
     /// ```
     /// use std::time::Duration;
@@ -217,7 +214,7 @@ impl Drop for DrivenExecutor {
         let pool = self.handle.pool();
         let (policy, is_inside) =
             (self.on_drop.carry_out(pool), pool.lifecycle.has_caller_as(Role::Stopper));
-        // Unless it is `Close`, it waits only for the answer of a gate to a task that is due, because no other thread
+        // Unless the policy is `Close`, this waits only for a gate's answer about a due task, because no other thread
         // would run that task.
         if policy != DropPolicy::ShutdownNow && !is_inside {
             let mut place = Place::default();
@@ -228,7 +225,7 @@ impl Drop for DrivenExecutor {
         // Runs the tasks that are due, and all that are left if it was shut down before.
         self.driver.run_all();
         if is_inside {
-            // No thread would run what is left, and the shutdown that goes on in this thread would not end.
+            // No thread would run what is left, and the shutdown in progress on this thread would not end.
             drop(pool.shutdown_now());
         }
     }

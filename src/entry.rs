@@ -1,8 +1,8 @@
-//! The words in which queue, task and pool speak of one entry of the queue.
+//! The types in which queue, task and pool describe one queue entry.
 
 use crate::time::Timestamp;
 
-/// Identifies one entry of the queue: the slot leads to it, and the sequence proves that it is the same.
+/// Identifies one entry of the queue: the slot leads to it, and the sequence proves that it is the same entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) slot: u32,
@@ -42,7 +42,7 @@ impl Timing {
         }
     }
 
-    /// Returns the same, no later than `moment` if there is one. A parked entry stays parked.
+    /// Returns the same timing, but no later than `moment` if there is one. A parked entry stays parked.
     pub(crate) fn no_later_than(self, moment: Option<Timestamp>) -> Self {
         match (self, moment) {
             (Self::At(due), Some(moment)) => Self::At(due.min(moment)),
@@ -59,7 +59,7 @@ impl From<Timestamp> for Timing {
     }
 }
 
-/// Why an element is queued again. As a number it is a bit, so that a queue can list [which of them it
+/// Why an element is queued again. As a number each reason is a bit, so that a queue can list [those that it
 /// admits](crate::queue::Admission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {

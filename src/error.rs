@@ -1,8 +1,8 @@
-//! The errors of an executor and of its tasks, except for those that hold a task: these stand beside the calls that
-//! return them. The `Display` of each says what happened, and what to do about it.
+//! The errors of an executor and of its tasks, except for those that own a task: these are beside the calls that return
+//! them. The `Display` of each says what happened, and what to do about it.
 //!
-//! A [`Failure`] is why a run or a hook failed, or a periodic task ended. Of its four kinds only a panic has a
-//! payload. That is the user's, so it is read and dropped through [`unwind`](crate::unwind).
+//! A [`Failure`] says why a run or a hook failed, or a periodic task ended. Of its four kinds, only a panic has a
+//! payload. That is a user's value, so the crate reads and drops it through [`unwind`](crate::unwind).
 
 use std::{any::Any, error::Error, fmt, io, time::Duration};
 
@@ -34,10 +34,10 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The task failed: it panicked, or a run of a repeated task returned an `Err` or exceeded its time
-    /// limit, and its [policy](crate::FailurePolicy) ended it.
+    /// The task failed: it panicked, or a run of a repeated task returned an `Err` or exceeded its time limit, and the
+    /// task's [policy](crate::FailurePolicy) ended it.
     Failed(Failure),
-    /// The [trigger](crate::Trigger) of a repeated task has ended, and no run has returned the value.
+    /// The [trigger](crate::Trigger) of a repeated task has ended, and no run has returned a value.
     Exhausted,
     /// The task was cancelled before it had a result.
     Cancelled(CancelReason),
@@ -64,8 +64,8 @@ impl TaskError {
         matches!(self, Self::Cancelled(_))
     }
 
-    /// Returns `true` if its [timeout](crate::TaskBuilder::timeout) has ended the task: it was cancelled when that
-    /// expired, or it failed because its last run exceeded it.
+    /// Returns `true` if the task's [timeout](crate::TaskBuilder::timeout) has ended it: it was cancelled when the
+    /// timeout expired, or it failed because its last run exceeded the timeout.
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Failed(failure) => failure.kind() == FailureKind::TimeLimit,
@@ -80,13 +80,13 @@ impl TaskError {
         if let Self::Failed(failure) = self { Some(failure) } else { None }
     }
 
-    /// Returns the error with which the task has failed, if it is an `E`: the very value that its last run has
-    /// returned. [`retry`](crate::Handle::retry) has an example.
+    /// Returns the error that the task failed with, if it is an `E`: the very value that its last run returned.
+    /// [`retry`](crate::Handle::retry) has an example.
     ///
     /// # Errors
     ///
-    /// This error, unchanged, if the task did not fail, if it panicked, or if it failed with an error of another
-    /// type. (A `String` or a `&str` is no error type by itself: [`Failure::message`] has the text.)
+    /// This error, unchanged, if the task did not fail, if it panicked, or if it failed with an error of another type.
+    /// (A `String` or a `&str` is not an error type itself: [`Failure::message`] has the text.)
     pub fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
         match self {
             Self::Failed(failure) => failure.downcast().map_err(Self::Failed),
@@ -146,8 +146,8 @@ pub struct Failure(Box<Cause>);
 pub enum FailureKind {
     /// Code panicked: a body, a hook, a trigger, a gate, or the drop of a value.
     Panic,
-    /// A run that [repeats](crate::Handle::repeat) returned an `Err`; or so did a plain task whose result [no caller
-    /// can take](crate::ScheduledFuture#a-result-that-is-an-err).
+    /// A run of a [repeated](crate::Handle::repeat) task returned an `Err`, or so did a plain task whose result [no
+    /// caller can take](crate::ScheduledFuture#a-result-that-is-an-err).
     Error,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
     TimeLimit,
@@ -223,8 +223,8 @@ impl Failure {
         if let Origin::Panic(panicked) = &self.0.origin { panicked.location.as_ref() } else { None }
     }
 
-    /// Returns the error that the run returned; `None` if it returned none, or as the result of a task, which has
-    /// been dropped.
+    /// Returns the error that the run returned; `None` if it returned none, or if that was the result of a plain task,
+    /// and has been dropped.
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         if let Origin::Error(error) = &self.0.origin { Some(&**error) } else { None }
@@ -247,8 +247,8 @@ impl Failure {
         matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
     }
 
-    /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the `Box<dyn Error +
-    /// Send + Sync>`, and if no code failed it is the message, a `String`.
+    /// Returns the payload, as [`std::panic::catch_unwind`] returns it: for an error a `Box<dyn Error + Send + Sync>`,
+    /// and if no code failed, the message as a `String`.
     #[doc(alias("into_panic", "resume_unwind"))]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
@@ -280,17 +280,17 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// The reason for which a task was cancelled.
+/// Why a task was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A caller used `cancel`, dropped a future that [cancels](crate::ScheduledFuture::cancel_on_drop), or raised the task's
-    /// token.
+    /// A caller called `cancel`, dropped a future that [cancels](crate::ScheduledFuture::cancel_on_drop), or cancelled
+    /// the task's token.
     Requested,
-    /// The executor was shut down, and its policies do not keep the task; or it had no worker left for the task,
-    /// and could start none.
+    /// The executor was shut down, and its policies did not keep the task; or it had no worker left for the task, and
+    /// could start none.
     Shutdown,
     /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the
     /// [`DrainedTask`](crate::DrainedTask) was not run.
@@ -299,8 +299,8 @@ pub enum CancelReason {
     ExecutorDropped,
     /// The task was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,
-    /// The executor's [handler](crate::RejectedExecutionHandler) dropped the rejected task; or it had to make room
-    /// for another.
+    /// The executor's [handler](crate::RejectedExecutionHandler) dropped the rejected task, or dropped this one to make
+    /// room for another.
     Rejected,
     /// The [timeout](crate::TaskBuilder::timeout) of the task expired.
     TimedOut,
@@ -308,6 +308,21 @@ pub enum CancelReason {
     SkippedByGate,
     /// The [group](crate::Group) of the task was shut down.
     GroupShutdown,
+}
+
+impl CancelReason {
+    /// By their numbers.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Requested,
+        Self::Shutdown,
+        Self::ShutdownNow,
+        Self::ExecutorDropped,
+        Self::Removed,
+        Self::Rejected,
+        Self::TimedOut,
+        Self::SkippedByGate,
+        Self::GroupShutdown,
+    ];
 }
 
 impl fmt::Display for CancelReason {
@@ -326,8 +341,7 @@ impl fmt::Display for CancelReason {
     }
 }
 
-/// The reason for which a submission was refused; from
-/// [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
+/// Why a submission was refused; from [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RejectionReason {
@@ -450,18 +464,18 @@ impl Error for ConfigError {
     }
 }
 
-/// The error of a wait that could never end (deadlock detection). Two such waits are found:
+/// The error of a wait that could never end (deadlock detection). Two kinds of such waits are detected:
 ///
-/// * **A task waits for itself**: for its own end, or for that of its own executor or [group](crate::Group). A
-///   thread that is shutting an executor down, or starting a worker of it, counts as one of its tasks.
-/// * **No worker is left that could run it**: a worker waits without a limit for a task of its own executor, all
-///   others already wait likewise, and no other one can be started. The thread of a
-///   [`DrivenExecutor`](crate::DrivenExecutor) is its only worker.
+/// * **A task waits for itself**: for its own end, or for the end of its own executor or [group](crate::Group). A
+///   thread that is shutting down an executor, or starting a worker of it, counts as one of its tasks.
+/// * **No worker is left that could run it**: a worker waits without a limit for a task of its own executor, all others
+///   already wait likewise, and no more can be started. The thread of a [`DrivenExecutor`](crate::DrivenExecutor) is
+///   its only worker.
 ///
-/// No other wait is refused, so it may last for ever: two tasks wait for each other while another worker is free; a
-/// member of a group waits for another one that needs its permit; a task waits for a channel or a lock, and has not
-/// [announced it](crate::Handle::enter_wait). A wait with a [`Limit`](crate::Limit) ends in each of these cases,
-/// and is never refused.
+/// No other wait is refused, so these may last for ever: two tasks that wait for each other while another worker is
+/// free; a member of a group that waits for another one that needs its permit; a task that waits for a channel or a
+/// lock and has not [announced it](crate::Handle::enter_wait). A wait with a [`Limit`](crate::Limit) ends in each of
+/// these cases, and is never refused.
 ///
 /// ```
 /// use std::time::Duration;

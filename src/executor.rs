@@ -4,7 +4,7 @@
 //! clone and keeps nothing alive. The owner dereferences to its handle, so each method exists once, and a
 //! function that only schedules takes a `&Handle` and accepts either type.
 
-// In the order of use, in which rustdoc shows their `impl` blocks, before those of this file.
+// In the order of use: rustdoc shows their `impl` blocks in this order, before those of this file.
 mod submitting;
 
 mod stopping;
@@ -55,11 +55,11 @@ use crate::{
 /// # }).unwrap();
 /// ```
 ///
-/// To schedule from elsewhere, also inside a task, take a [`handle`](Self::handle). (`executor.clone()` is one as
-/// well, and no second owner.) To own it in several places, put it into an `Arc`. A task that has captured its
-/// executor keeps it until the task has ended, and one that is periodic or never due keeps it forever, unless it is
-/// cancelled or the executor is shut down through a handle. Two executors of which each is dropped by a task of the
-/// other wait for each other for ever.
+/// To schedule from elsewhere, even inside a task, take a [`handle`](Self::handle). (`executor.clone()` returns one
+/// too, not a second owner.) To own it in several places, put it into an `Arc`. A task that has captured its executor
+/// keeps it until the task has ended, and one that is periodic or never due keeps it forever, unless it is cancelled or
+/// the executor is shut down through a handle. Two executors, each dropped by a task of the other, wait for each other
+/// forever.
 ///
 /// # Ways to stop
 ///
@@ -69,7 +69,7 @@ use crate::{
 /// | [`shutdown_background`](Self::shutdown_background), [`DropPolicy::ShutdownBackground`] | cancelled | the same | no |
 /// | [`close`](Self::close), [`DropPolicy::Close`] | by policy: run | by policy: cancelled | yes, however long |
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
-/// | [`close_within`](Self::close_within) | by policy, up to a time limit | by policy, up to a time limit | yes, however long what runs takes to stop |
+/// | [`close_within`](Self::close_within) | by policy, up to a time limit | by policy, up to a time limit | yes, however long the running tasks take to stop |
 /// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the later drop does what its row says |
 /// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit; after that the later drop waits for nothing |
 /// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
@@ -127,10 +127,9 @@ impl Deref for ScheduledThreadPoolExecutor {
 ///
 /// # When a submission blocks, and what it costs
 ///
-/// A submission for which a worker is missing starts one, and blocks while the thread is being started; a rejection
-/// handler may block, too. Otherwise none blocks. A submission costs one allocation, one reading of the clock, and
-/// an insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task is due before all
-/// others.
+/// A submission that finds a worker missing starts one, and blocks while the thread is being started; a rejection
+/// handler may block, too. No other submission blocks. A submission costs one allocation, one clock reading, and an
+/// insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task is due before all others.
 #[doc(alias = "Spawner")]
 #[derive(Clone)]
 pub struct Handle {
@@ -139,10 +138,10 @@ pub struct Handle {
 
 /// # For code built on an executor
 impl Handle {
-    /// Announces that this thread is about to block, without a limit, until another task of this executor has
-    /// acted: has sent a message, for instance. Until the guard is dropped, the thread counts as a waiting worker,
-    /// unless `is_done` says that this has happened or will happen without the executor. Returns `None` on a thread
-    /// that is no worker of this executor.
+    /// Announces that this thread is about to block, without a time limit, until another task of this executor acts:
+    /// sends a message, for instance. Until the guard is dropped, the thread counts as a waiting worker, unless
+    /// `is_done` says that this has happened or will happen without the executor. Returns `None` on a thread that is no
+    /// worker of this executor.
     ///
     /// ```
     /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
@@ -150,7 +149,7 @@ impl Handle {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let handle = executor.handle();
     /// let wait = move || {
-    ///     let news = CancellationToken::new(); // a task would raise it
+    ///     let news = CancellationToken::new(); // a task would cancel it
     ///     let told = news.clone();
     ///     let _waiting = handle.enter_wait(move || told.is_cancelled())?;
     ///     Ok(news.wait())
@@ -290,7 +289,7 @@ impl Handle {
         self.pool().start_core_worker()
     }
 
-    /// Starts all missing workers of the core, and returns how many these were. Blocks while the threads are being
+    /// Starts all missing workers of the core, and returns how many it started. Blocks while the threads are being
     /// started. Java: `prestartAllCoreThreads`.
     ///
     /// # Errors
@@ -304,7 +303,7 @@ impl Handle {
         Ok(started)
     }
 
-    /// Returns the factory that starts the threads, which can be set in another executor. Java: `getThreadFactory`.
+    /// Returns the factory that starts the threads; it can be set in another executor too. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
     pub fn thread_factory(&self) -> Arc<dyn ThreadFactory> {
         self.pool().spawner.factory.get()
@@ -315,7 +314,7 @@ impl Handle {
         self.pool().spawner.factory.set(share::<dyn ThreadFactory, _>(factory, |it| Arc::new(it)));
     }
 
-    /// Returns the handler of rejected tasks, which can be set in another executor. Java:
+    /// Returns the handler of rejected tasks; it can be set in another executor too. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
     pub fn rejected_execution_handler(&self) -> Arc<dyn RejectedExecutionHandler> {
@@ -333,7 +332,7 @@ impl Handle {
         self.pool().capacity.bound
     }
 
-    /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.
+    /// Returns how many workers there are, not counting any that is still being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
     pub fn pool_size(&self) -> usize {
         self.pool().workers.size()
@@ -359,9 +358,8 @@ impl Handle {
         now.submitted - now.cancelled
     }
 
-    /// Returns how many tasks have ended with a result or a failure. Costs as much as
-    /// [`statistics`](Self::statistics), which tells the two apart. Java: `getCompletedTaskCount`, which counts
-    /// runs, and cancelled tasks too.
+    /// Returns how many tasks have ended with a result or a failure. Costs as much as [`statistics`](Self::statistics),
+    /// which tells the two apart. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks too.
     #[doc(alias = "getCompletedTaskCount")]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
@@ -369,7 +367,7 @@ impl Handle {
     }
 
     /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs, has ended or
-    /// belongs to another executor is left alone. The future of a removed task ends as cancelled, with
+    /// belongs to another executor is left alone. The future of a removed task completes as cancelled, with
     /// [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java: `remove`, after which the future stays
     /// pending forever.
     ///
@@ -387,9 +385,9 @@ impl Handle {
         task.handle.remove_from(self.pool())
     }
 
-    /// Removes cancelled tasks from the queue, and returns how many these were: nearly always none, because
-    /// cancelling a task removes it as well. This finds only tasks that a call in another thread has cancelled and
-    /// not yet removed. Takes time linear in the number of pending tasks. Java: `purge`, which is needed there.
+    /// Removes cancelled tasks from the queue, and returns how many it removed: nearly always none, because cancelling
+    /// a task removes it as well. This finds only tasks that a call in another thread has cancelled and not yet
+    /// removed. Takes time linear in the number of pending tasks. Java: `purge`, which is needed there.
     pub fn purge(&self) -> usize {
         let pool = self.pool();
         let listed = pool.queue.snapshot();
@@ -411,9 +409,8 @@ impl Handle {
         self.pool().policies.keeps(CancelReason::Shutdown).delayed
     }
 
-    /// Sets whether one-shot tasks that are not yet due run after a shutdown. After one, `false` cancels at once
-    /// the tasks that were kept; `true` brings none back. Java:
-    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    /// Sets whether one-shot tasks that are not yet due run after a shutdown. After one, `false` cancels at once the
+    /// tasks that were kept; `true` brings none back. Java: `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_policy(|policies| &policies.keep_delayed, keep);
@@ -426,7 +423,7 @@ impl Handle {
         self.pool().policies.keeps(CancelReason::Shutdown).periodic
     }
 
-    /// Sets whether periodic tasks continue after a shutdown; after one, as [for one-shot
+    /// Sets whether periodic tasks continue after a shutdown; a change after one acts as [for one-shot
     /// tasks](Self::set_executes_existing_delayed_tasks_after_shutdown). Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]

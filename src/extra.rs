@@ -1,7 +1,7 @@
 //! Features that use only the public names of the crate.
 //!
-//! Of `crate::` these modules name only what `lib.rs` exports, and `tests/proof/doors` compiles the same files outside
-//! of the crate: a user can copy a file and change the feature. The methods by which a program gets them are here.
+//! From `crate::`, these modules use only what `lib.rs` exports, and `tests/proof/doors` compiles the same files
+//! outside the crate: a user can copy a file and change the feature. The methods that make them available are here.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
@@ -18,10 +18,10 @@ use crate::{
 };
 
 impl TaskBuilder<'_> {
-    /// Gives the task an [`Extender`], which puts its next run off with one atomic operation: for a timeout that is
-    /// extended again and again. Set a [gate](Self::gate) before this call: it is asked about the runs that the
-    /// extender lets pass. One that is set later replaces the extender, which then answers `false`. As with every gate,
-    /// [jitter](crate::Trigger::jitter) needs a seed or a name. Costs a gate, which is asked before each run.
+    /// Gives the task an [`Extender`], which puts off its next run with one atomic operation: for a timeout that is
+    /// often extended. Set a [gate](Self::gate) before this call: it is asked about the runs that the extender lets
+    /// pass. A gate set later replaces the extender, which then answers `false`. As with every gate,
+    /// [jitter](crate::Trigger::jitter) needs a seed or a name. Costs a gate, asked before each run.
     pub fn extender(self) -> (Self, Extender) {
         Extender::of(self)
     }
@@ -29,9 +29,9 @@ impl TaskBuilder<'_> {
     /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved
     /// when the user stops typing.
     ///
-    /// The body reports, and the call fails, like that of [`repeat`](Self::repeat). Costs a few allocations more than a
-    /// periodic task. The first of several calls costs a [`reschedule`](crate::TaskHandle::reschedule), each further
-    /// one an [`extend`](Extender::extend).
+    /// The body may return what a body of [`repeat`](Self::repeat) may, and this call fails for the same reasons. Costs
+    /// a few allocations more than a periodic task. The first of several calls costs as much as a
+    /// [`reschedule`](crate::TaskHandle::reschedule), each further one as an [`extend`](Extender::extend).
     ///
     /// ```
     /// use std::time::Duration;
@@ -59,11 +59,11 @@ impl TaskBuilder<'_> {
         Debounced::submit(self, quiet, body)
     }
 
-    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once in a `period`. A call
-    /// that comes too soon has its run at the end of the period, so a run follows each call: for a progress bar, or a
+    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once per `period`. A call
+    /// that comes too soon gets its run at the end of the period, so a run follows every call: for a progress bar, or a
     /// log line about an event that happens too often.
     ///
-    /// The body reports, and the call fails, like that of [`repeat`](Self::repeat).
+    /// The body may return what a body of [`repeat`](Self::repeat) may, and this call fails for the same reasons.
     ///
     /// ```
     /// use std::time::Duration;
@@ -93,8 +93,8 @@ impl TaskBuilder<'_> {
 
 /// Several closures at once.
 impl Handle {
-    /// Submits the closures, blocks until all have ended, and returns their futures in the order of the
-    /// closures. Each future is done. Java: `invokeAll`.
+    /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Java:
+    /// `invokeAll`.
     ///
     /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
@@ -111,7 +111,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// * [`InvokeError::Rejected`] as soon as one closure is not accepted.
+    /// * [`InvokeError::Rejected`] as soon as one closure is rejected.
     /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
     ///
     /// In both cases, and if the iterator panics, the tasks that were submitted are
@@ -125,15 +125,15 @@ impl Handle {
         together::invoke_all(self, closures, None)
     }
 
-    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks only until `limit`, counted from the call. When
-    /// its time is up, the tasks that have not ended are [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and
-    /// all futures are returned. When its token is raised, no more closures are submitted, and the others are cancelled and
-    /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks only until `limit`, counted from the
+    /// call. When the time is up, it [cancels and signals](crate::TaskHandle::cancel_and_signal) unfinished tasks, and
+    /// returns all futures. When the token is cancelled, it submits no more closures, and cancels and signals all tasks
+    /// too. Java: `invokeAll(tasks, timeout, unit)`, and `invokeAll` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
-    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not all have
-    /// ended. Otherwise as [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
+    /// [`InvokeError::Interrupted`] if the token is cancelled, before or during the call, and not all have ended.
+    /// Otherwise as [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
     pub fn invoke_all_within<T: TaskOutput + Send + 'static>(
         &self,
@@ -143,9 +143,9 @@ impl Handle {
         together::invoke_all(self, closures, Some(limit.into()))
     }
 
-    /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks
-    /// are [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and closures that were not
-    /// yet submitted are not run. Java: `invokeAny`.
+    /// Submits the closures, blocks until the first returns `Ok`, and returns its value. It [cancels and
+    /// signals](crate::TaskHandle::cancel_and_signal) the other tasks, and never runs closures that it has not yet
+    /// submitted. Java: `invokeAny`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -162,10 +162,11 @@ impl Handle {
     /// * If all tasks fail, the failure of the one that ended last: [`InvokeError::Failed`] with the
     ///   error that it returned, or [`InvokeError::Task`] if it panicked or was cancelled.
     /// * [`InvokeError::NoTasks`] if there are no closures.
-    /// * [`InvokeError::Rejected`] as soon as one closure is not accepted.
+    /// * [`InvokeError::Rejected`] as soon as one closure is rejected.
     /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
     ///
-    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are cancelled and signalled.
+    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are cancelled and
+    /// signalled.
     #[doc(alias("select_ok", "race"))]
     #[track_caller]
     pub fn invoke_any<T: Send + 'static, E: Send + 'static>(
@@ -179,13 +180,13 @@ impl Handle {
     }
 
     /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks only until `limit`, counted from the
-    /// call. Once its token is raised, no more closures are submitted. Java: `invokeAny(tasks, timeout, unit)`, and in
-    /// a thread that may be interrupted.
+    /// call. Once the token is cancelled, it submits no more closures. Java: `invokeAny(tasks, timeout, unit)`, and
+    /// `invokeAny` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
-    /// [`InvokeError::TimedOut`] if by then none has succeeded and not all have failed; [`InvokeError::Interrupted`] if
-    /// the token is raised, before the call or during it, and no task had succeeded. Otherwise as
+    /// [`InvokeError::TimedOut`] if no task has succeeded by then and not all have failed; [`InvokeError::Interrupted`]
+    /// if the token is cancelled, before or during the call, and no task has succeeded. Otherwise as
     /// [`invoke_any`](Self::invoke_any), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
     pub fn invoke_any_within<T: Send + 'static, E: Send + 'static>(

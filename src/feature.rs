@@ -1,10 +1,14 @@
-//! The features that only some tasks have and that decide about their runs, a file and a type each.
+//! The features that only some tasks have, and that decide about their runs: one folder each.
 //!
-//! [`task::extensions`](crate::task::Extensions) says when a task asks a feature, in which order, and what it may answer. A
-//! feature knows the task, and as a rule no other feature: the wall clock asks the control whether an entry stands for an
-//! extra run, and the control asks whether the task has a gate. What a handle does with such a task (move it, pause it, enter
-//! its group) is in the feature's file, too. `feature/tests/rate.rs` is one for the tests: at most so many runs in a minute.
-//! The seam is not public, since no user code may run under a lock. A [`gate`] is the feature that asks the user.
+//! A folder holds everything about its feature: the verbs of the builder and of the handles, the code that the core
+//! calls for a task, and the state that the pool keeps. The rest of the crate reaches it through two lists, in which
+//! each feature has a line of its own. [`Extensions`] lists the points of a task's life. This file lists the rest: what
+//! a builder requests ([`Requested`]), and what the pool keeps and reports ([`PoolExtensions`]). So to remove a
+//! feature is to remove its folder, its lines in the lists, and a few places besides.
+//!
+//! A feature knows the task, but as a rule no other feature; the control, for one, asks whether the task has a gate.
+//! The seam is not public, since no user code may run under a lock; a [`gate`] is the feature that asks the user.
+//! `feature/tests/rate.rs` is a feature for the tests: at most a given number of runs per minute.
 
 mod at_shutdown;
 mod control;
@@ -16,16 +20,169 @@ mod parked;
 #[path = "feature/tests/rate.rs"]
 mod rate;
 
+use std::{fmt::DebugStruct, io, time::Duration};
+
+#[cfg(all(test, loom))]
+pub(crate) use self::control::Change;
 #[cfg(all(test, not(any(shuttle, loom))))]
 pub(crate) use self::rate::RateLimit;
-pub(crate) use self::{
-    at_shutdown::AtShutdown,
-    control::{Change, Control},
-    gate::{GateQuestion, Gated, HeldLease},
-    group::{GroupState, Groups, Keeps, Membership, Roll},
-    limit::{ExpiryQueue, TimeLimit, Timeouts, expire},
-};
 pub use self::{
     at_shutdown::ShutdownPolicy,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
 };
+pub(crate) use self::{
+    at_shutdown::{AtShutdown, Keeps},
+    control::Control,
+    gate::{GateQuestion, Gated, HeldLease},
+    group::Membership,
+    limit::{TimeLimit, expire},
+};
+use self::{
+    gate::RunGate,
+    group::{GroupState, Groups, Joining, Roll},
+    limit::Timeouts,
+};
+use crate::{
+    RejectionReason,
+    entry::Ticket,
+    pool::{IfRunning, Pool, PoolRef},
+    queue::DelayedWorkQueue,
+    sync::Arc,
+    task::{Around, Deferred, Extensions, Task},
+    time::{Clock, Timestamp},
+};
+
+/// What a builder asks of the features for its task.
+#[derive(Clone, Default)]
+pub(crate) struct Requested {
+    limit: Option<Duration>,
+    /// True for the series that stands in for a task that runs once, at a wall-clock moment.
+    pub(crate) runs_once: bool,
+    group: Option<Arc<GroupState>>,
+    gate: Option<Arc<dyn RunGate>>,
+    /// `None` if the task's kind decides.
+    pub(crate) at_shutdown: Option<AtShutdown>,
+}
+
+impl Requested {
+    pub(crate) fn describe(&self, shown: &mut DebugStruct<'_, '_>) {
+        shown.field("timeout", &self.limit);
+        shown.field("group", &self.group.as_ref().map(|group| &group.name));
+    }
+
+    /// Returns `true` if the trigger of the task has to be one that can be shared.
+    pub(crate) fn shares_trigger(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Begins a submission, or fails with the reason why a feature refuses it.
+    pub(crate) fn join(&self, pool: &Arc<Pool>) -> Result<Option<Joining>, RejectionReason> {
+        self.group.as_ref().map(|group| group.join(pool)).transpose()
+    }
+
+    /// Ensures the threads that the features need besides workers.
+    pub(crate) fn ensure_threads(&self, pool: &Arc<Pool>) -> io::Result<()> {
+        if self.limit.is_some() { pool.ensure_timer_thread() } else { Ok(()) }
+    }
+
+    /// Returns the code that features have around each run of a series.
+    pub(crate) fn around(&self, pool_ref: &PoolRef) -> Option<Around> {
+        self.limit.and_then(|budget| Around::limiting(pool_ref, budget))
+    }
+
+    /// Returns `true` if a feature has to know of the ticket of the task.
+    pub(crate) fn needs_ticket(&self) -> bool {
+        self.group.is_some() || self.limit.is_some()
+    }
+
+    pub(crate) fn extensions(
+        self,
+        task: &Task,
+        pool: &Arc<Pool>,
+        has_trigger: bool,
+        deadline: Timestamp,
+    ) -> Extensions {
+        let Self { limit, runs_once, group, gate, at_shutdown: asked } = self;
+        // The task's own policy comes first, then its group's, then its verb's; otherwise its kind decides.
+        let of_group = group.as_ref().and_then(|group| group.at_shutdown);
+        let own = asked.filter(|own| matches!(own, AtShutdown::Chosen(_)));
+        let at_shutdown = own.or(of_group.map(AtShutdown::Chosen)).or(asked);
+        if at_shutdown.is_some() {
+            pool.policies.note_exception();
+        }
+        let budget = limit.filter(|_| !task.is_periodic());
+        let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
+        Extensions {
+            limit: budget.map(|budget| Box::new(TimeLimit::new(deadline, budget))),
+            control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
+            group: group.map(|group| Box::new(Membership::new(group, kept))),
+            gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool)))),
+            at_shutdown,
+            #[cfg(all(test, not(any(shuttle, loom))))]
+            rate: None,
+        }
+    }
+}
+
+/// Tells the features of a task that its submission is over. The ticket has a slot if it is in the queue.
+pub(crate) fn submitted(
+    task: &Arc<Task>,
+    pool_ref: &PoolRef,
+    ticket: Ticket,
+    due: Timestamp,
+    is_delayed: bool,
+) {
+    if !ticket.has_slot() {
+        task.leave_group();
+    } else if let Err(reason) = task.enter_group(ticket, due, is_delayed) {
+        pool_ref.pool().cancel(&**task, ticket, reason, IfRunning::LetReturn);
+    }
+    pool_ref.watch_limit(task, ticket);
+}
+
+/// What the features keep in the pool.
+pub(crate) struct PoolExtensions {
+    timeouts: Timeouts,
+    groups: Groups,
+}
+
+impl PoolExtensions {
+    pub(crate) fn new(stripes: usize, lead: Duration) -> Self {
+        Self { timeouts: Timeouts::new(stripes, lead), groups: Groups::default() }
+    }
+
+    /// Returns the queue of the features' calls at a moment, for a pool without threads: its caller takes from it.
+    pub(crate) fn alarms(&self, clock: &Clock) -> Arc<DelayedWorkQueue<Arc<Task>>> {
+        self.timeouts.do_without_thread(clock)
+    }
+
+    pub(crate) fn timed_out(&self) -> u64 {
+        self.timeouts.exceeded.number()
+    }
+
+    /// The pool is to have another number of workers.
+    pub(crate) fn on_resize(&self, pool: &Pool) {
+        // Of two threads that do this at once, the one that locks a group later reads the newer number.
+        self.groups.tell(&mut |roll| roll.workers = pool.workers.wanted());
+    }
+
+    /// The pool admits no more tasks. Returns the end of those that a feature does not let run to their end.
+    pub(crate) fn on_shutdown(&self, pool: &Arc<Pool>, keeps: Keeps) -> Deferred {
+        let mut deferred = Deferred::default();
+        self.groups.tell(&mut |roll| {
+            let (called_off, pool) = (roll.executor_closes(keeps), Arc::clone(pool));
+            let ends = move || pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
+            deferred.push(|| _ = ends());
+        });
+        deferred
+    }
+
+    /// The pool has given its pending tasks back.
+    pub(crate) fn on_drain(&self) {
+        self.groups.tell(&mut Roll::dissolve);
+    }
+
+    pub(crate) fn on_termination(&self) {
+        self.timeouts.close();
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)). It also holds
 //! the pool, for the clock, for a wait, and to move or cancel the task. A future that outlives its executor still
-//! works, because nothing is left to be moved. [`ScheduledFuture<T>`] can take the result, and there is one for each
-//! task. [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
+//! works, because nothing is left to move. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
+//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
 
 mod task_handle;
 
@@ -24,7 +24,7 @@ use crate::{Limit, TaskError, task::is_result};
 ///
 /// * Wait: [`join`](Self::join), [`join_within`](Self::join_within), [`try_join`](Self::try_join), `.await`.
 ///
-/// Everything else is done by the [`TaskHandle`] to which it dereferences:
+/// The [`TaskHandle`] to which it dereferences does everything else:
 ///
 /// * Look: [`is_done`](TaskHandle::is_done), [`state`](TaskHandle::state), [`delay`](TaskHandle::delay).
 /// * Control: [`reschedule`](TaskHandle::reschedule), [`run_within`](TaskHandle::run_within),
@@ -34,7 +34,7 @@ use crate::{Limit, TaskError, task::is_result};
 ///   [`cancel_and_wait`](TaskHandle::cancel_and_wait).
 ///
 /// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result is dropped as soon
-/// as it is there. After [`cancel_on_drop`](Self::cancel_on_drop) its drop cancels.
+/// as it is there. After [`cancel_on_drop`](Self::cancel_on_drop), the drop cancels the task.
 ///
 /// The result is moved out, so it can be taken once: every further call returns [`TaskError::ResultTaken`]. Return an
 /// `Arc` from the task if several callers need the result.
@@ -44,11 +44,11 @@ use crate::{Limit, TaskError, task::is_result};
 /// # A result that is an `Err`
 ///
 /// The `Err` of a closure that runs once is its result, and the task has completed. An `Err` that no call can take any
-/// more, because the future was dropped or the task was cancelled while it ran, is reported as a panic is: to the
-/// [failure handler](crate::Builder::failure_handler), and as an error event. If nothing hears of it, one line on
-/// standard error says so, unless the task was cancelled. The report has the text of the error if the closure returns
-/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and
-/// the name of the type otherwise.
+/// more, because the future was dropped or the task was cancelled while it ran, is reported like a panic: to the
+/// [failure handler](crate::Builder::failure_handler), and as an error event. If nothing receives the report, one line
+/// on standard error says so, unless the task was cancelled. The report has the text of the error if the closure
+/// returns `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a
+/// `&str`, and the name of the type otherwise.
 ///
 /// No future can return the `Err` of a run that [repeats](crate::Handle::repeat) or is [retried](crate::Handle::retry):
 /// that run has failed, and is reported at once.
@@ -89,12 +89,12 @@ impl<T: 'static> ScheduledFuture<T> {
     ///
     /// # Errors
     ///
-    /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
+    /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], depending on how the task ended.
     /// * [`TaskError::ResultTaken`] if the result has been taken before.
-    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
-    ///   not wait already, when no other can be started. A wait that can end without a worker is not refused: for a
-    ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was [kept](crate::RejectedTask::keep)
-    ///   and may be run elsewhere. A refused wait takes nothing.
+    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that is not
+    ///   waiting, when no other can be started. A wait that can end without a worker is not refused: for a task with a
+    ///   [time limit](crate::TaskBuilder::timeout), or for one that was [kept](crate::RejectedTask::keep) and may be
+    ///   run elsewhere. A refused wait takes nothing.
     #[doc(alias("get", "wait", "block_on"))]
     #[inline]
     pub fn join(&self) -> Result<T, TaskError> {
@@ -168,9 +168,9 @@ impl<T> ScheduledFuture<T> {
     /// Returns this future, which from now on cancels the task when it is dropped. Java has no such guard.
     ///
     /// The drop of such a future also drops what the closure owns. If that is the guard of another task, whose closure
-    /// owns a third, the drops are inside one another: five hundred guards in a row fit on a stack of 2 MiB, and a
-    /// thousand may overflow it. So may a thousand results, each of which owns the future of the task before. A future
-    /// that [signals](Self::cancel_and_signal_on_drop) already goes on doing so.
+    /// owns a third, the drops nest: five hundred guards in a row fit on a stack of 2 MiB, and a thousand may overflow
+    /// it. So may a thousand results, each of which owns the future of the task before. A future that
+    /// [signals](Self::cancel_and_signal_on_drop) already goes on doing so.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,8 +1,8 @@
-//! The id of a task: a number for programs, a short text for people. And which task, and which run of it, a report is about.
+//! The id of a task: a number for programs, a short text for people. And the task and run that a report is about.
 //!
-//! The number is the sequence under which the queue has admitted the task, which is long in decimal. The text is in base 32
-//! in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an executor's first
-//! second, eleven after a month.
+//! The number is the sequence under which the queue admitted the task, and is long in decimal. The text is in base 32
+//! in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an executor's
+//! first second, eleven after a month.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -63,9 +63,9 @@ impl fmt::Debug for TaskId {
 impl FromStr for TaskId {
     type Err = ParseTaskIdError;
 
-    /// Parses what `Display` writes. Case makes no difference, dashes may be missing or stand between any two
-    /// digits, and the letters `o`, `i` and `l` count as the digits they look like. A dash at the beginning or
-    /// at the end is an error, so that a negative number is none of these ids, and so is a sign or a space.
+    /// Parses what `Display` writes. Case makes no difference, dashes may be missing or stand between any two digits,
+    /// and the letters `o`, `i` and `l` count as the digits they look like. A dash at the beginning or at the end is an
+    /// error, so that a negative number is no id, and so is a sign or a space.
     fn from_str(text: &str) -> Result<Self, ParseTaskIdError> {
         let (mut number, mut may_be_dash) = (0, false);
         for byte in text.bytes() {
@@ -90,7 +90,7 @@ pub(crate) struct Subject {
     pub(crate) attempt: Option<Attempt>,
 }
 
-/// `task "mirror" (2v-9qk0)`, as far as that is known.
+/// `task "mirror" (2v-9qk0)`, or as much as is known.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_known = self.id.is_some() || self.name.is_some();
@@ -108,7 +108,7 @@ impl fmt::Display for Subject {
 pub struct Attempt {
     /// 1 for the first.
     pub number: u32,
-    /// The number of attempts that may be made, if there is a limit.
+    /// The most attempts that are made, if there is a limit.
     pub of: Option<u32>,
 }
 
@@ -202,7 +202,7 @@ mod tests {
             proptest::prop_assert_eq!(text.parse(), Ok(TaskId(number)));
         }
 
-        /// A text that is parsed says the same digits as the id that it is, and begins and ends with one.
+        /// A text that parses has the same digits as its id, and begins and ends with a digit.
         #[test]
         fn a_text_that_is_parsed_is_its_id(text in "[-+ 0-9a-zA-Zéß]{0,15}") {
             if let Ok(id) = text.parse::<TaskId>() {

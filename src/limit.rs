@@ -1,7 +1,7 @@
 //! Limits on how long a call may block: a duration, an instant, a token, or a time and a token.
 //!
-//! The call that receives a limit counts it from then, on its clock. An answer takes precedence: the wait looks for one once
-//! more when the limit is reached.
+//! The call that receives a limit counts it from its own start, on its own clock. An answer takes precedence: the wait
+//! looks for one once more when the limit is reached.
 
 use std::{
     error::Error,
@@ -50,14 +50,14 @@ enum LimitEnd {
 }
 
 impl Limit {
-    /// Adds a token: the call returns when the token is raised or when its time is up, whichever
-    /// comes first. Replaces any token that was set before.
+    /// Adds a token: the call returns when the token is cancelled or when its time is up, whichever comes first.
+    /// Replaces any token that was set before.
     pub fn unless(mut self, token: &CancellationToken) -> Self {
         self.token = Some(token.clone());
         self
     }
 
-    /// Counts the limit from now on this clock, and not from each call that receives it, so that several calls share it.
+    /// Counts the limit from now on this clock, not from each call that receives it, so that several calls share it.
     pub fn from_now(mut self, clock: &Clock) -> Self {
         if let LimitEnd::After(_) = self.until {
             let end = clock.instant_of(self.deadline(clock));
@@ -76,7 +76,7 @@ impl Limit {
     }
 
     /// Blocks until `poll` has an answer; returns `None` if the limit is reached first. `deadline` is the deadline of
-    /// this limit, read when the call began. `poll` may leave the waker of this thread where it registers its own.
+    /// this limit, read when the call began. `poll` may leave this thread's waker registered.
     pub(crate) fn block<R>(
         &self,
         clock: &Clock,
@@ -89,7 +89,7 @@ impl Limit {
         }
     }
 
-    /// Returns why a call with this limit had no answer: the token is raised, or else the time is up.
+    /// Returns why a call with this limit had no answer: the token is cancelled, or else the time is up.
     pub fn reached(&self) -> LimitReached {
         let is_raised = self.token.as_ref().is_some_and(CancellationToken::is_cancelled);
         if is_raised { LimitReached::Cancelled } else { LimitReached::TimedOut }
@@ -98,23 +98,23 @@ impl Limit {
 
 /// The waits on a token.
 impl CancellationToken {
-    /// Blocks until the token is raised.
+    /// Blocks until the token is cancelled.
     pub fn wait(&self) {
         self.wait_within(Duration::MAX);
     }
 
-    /// Blocks for `duration`, of which `Duration::MAX` has no end, or until the token is raised. Java:
-    /// `Thread.sleep`, interruptible. The token of a task counts the time on the clock of its executor; on a manual
-    /// clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks for `duration` (`Duration::MAX` never ends), or until the token is cancelled. Java: `Thread.sleep`,
+    /// interruptible. The token of a task counts the time on the clock of its executor; on a manual clock [another
+    /// thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`Cancelled`] if the token was raised before `duration` had passed.
+    /// [`Cancelled`] if the token was cancelled before `duration` had passed.
     pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
         if self.wait_within(duration) { Err(Cancelled(())) } else { Ok(()) }
     }
 
-    /// Blocks until the token is raised, or until `limit` is reached. Returns `true` if the token is raised.
+    /// Blocks until the token is cancelled, or until `limit` is reached. Returns `true` if the token is cancelled.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> bool {
         let (limit, mut places) = (limit.into(), Default::default());
         let end = limit.deadline(self.clock()).min(self.end_of_waits());
@@ -154,7 +154,7 @@ impl From<&CancellationToken> for Limit {
 pub enum LimitReached {
     /// The time is up.
     TimedOut,
-    /// The token was raised.
+    /// The token was cancelled.
     Cancelled,
 }
 

@@ -42,7 +42,7 @@ impl WantedObservers {
     }
 
     pub(crate) fn add_to(self, config: &mut Config) {
-        // In an executor without threads, no other thread could look at a busy worker.
+        // In an executor without threads, no other thread could watch a busy worker.
         let watcher = (!config.is_driven).then(|| watcher(config));
         let observers = &mut config.callbacks.hooks;
         if let Some((watcher, (after, callback))) = watcher.clone().zip(self.starvation) {
@@ -93,18 +93,18 @@ fn tell_slow(hooks: &Hooks, it: &SlowRun, callback: Option<&Callback<OnSlowRun>>
 
 impl Builder {
     /// Sets how long a run may take before it is reported, for all tasks without a [setting of their
-    /// own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such time. With it, a
-    /// task is no longer a single allocation.
+    /// own](crate::TaskBuilder::warn_after), which explains it. By default there is no such time. With it, a task is no
+    /// longer a single allocation.
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.config.warn_after = Some(limit);
         self
     }
 
-    /// Sets the callback that is told of runs that take longer than they [should](crate::TaskBuilder::warn_after),
-    /// of each once. It is called while the run goes on, with no lock held, on a thread that watches this executor;
-    /// if that thread was late, on the worker, when the body has returned. It should be short, since reports of
-    /// other runs wait for it. A panic in it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun)
-    /// callback. The executor does not wait for it when it terminates.
+    /// Sets the callback for runs that take longer than they [should](crate::TaskBuilder::warn_after). It is called
+    /// once for each, while the run goes on, with no lock held, on a thread that watches this executor; if that thread
+    /// is late, on the worker, when the body has returned. It should be short, since reports of other runs wait for it.
+    /// A panic in it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does
+    /// not wait for it when it terminates.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -127,13 +127,13 @@ impl Builder {
         self
     }
 
-    /// Reports starvation, by a warning event and by a call of `callback` with the tasks that occupy the workers:
-    /// for as long as `after` no due task could start, because all workers were occupied. Reports once, and again
-    /// each time the wait has doubled; it ends when a worker takes a task.
+    /// Reports starvation, with a warning event and a call of `callback`, which gets the tasks that occupy the workers:
+    /// no due task could start for `after`, because all workers were occupied. Reports once, and again each time the
+    /// wait has doubled, until a worker takes a task.
     ///
-    /// The callback is called as that for [slow runs](Self::on_slow_run), on the same thread, and may submit tasks.
-    /// A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback. The watch
-    /// looks at most once in `after`, and not while a worker is idle.
+    /// The callback is called like that for [slow runs](Self::on_slow_run), but always on a watching thread, and may
+    /// submit tasks. A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback.
+    /// The watch checks at most once per `after`, and not while a worker is idle.
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
         mut self,
@@ -148,15 +148,15 @@ impl Builder {
 #[cfg(feature = "histograms")]
 impl Builder {
     /// Keeps [histograms](crate::Histograms) of how late runs start and how long they take: for all runs, for each
-    /// [group](crate::Group::histograms), and for each of the first `names` names that tasks run with. The bound
-    /// keeps a program that makes up names without end from running out of memory.
+    /// [group](crate::Group::histograms), and for each of the first `names` names that tasks run with. The bound keeps
+    /// a program that makes up ever more names from running out of memory.
     /// [`Handle::histograms`](crate::Handle::histograms) reads them.
     ///
-    /// They take 70 KiB for each worker, name and group, from its first run on. Recording a run reads no clock,
-    /// since the next reading of the worker is the end of the run. Lateness counts from the planned moment, so a
-    /// stall shows in every run that it delayed, and no correction for coordinated omission is needed. Runs that
-    /// [`MissedRuns`](crate::MissedRuns) leaves out are in
-    /// [`Statistics::missed_runs`](crate::Statistics::missed_runs) alone; a run by hand, as of a
+    /// They take 70 KiB for each worker, name and group, from its first run on. Recording a run reads no clock, since
+    /// the worker's next reading is the end of the run. Lateness counts from the planned moment, so a stall shows in
+    /// every run that it delayed, and no correction for coordinated omission is needed. Runs that
+    /// [`MissedRuns`](crate::MissedRuns) leaves out are only in
+    /// [`Statistics::missed_runs`](crate::Statistics::missed_runs); a run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), is not recorded.
     #[doc(alias("percentiles", "latency"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
@@ -168,9 +168,9 @@ impl Builder {
 
 #[cfg(feature = "histograms")]
 impl Handle {
-    /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
-    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and each worker
-    /// that there ever was at once; a worker that records a run meanwhile waits for one of these.
+    /// Returns how late tasks started and how long they took, overall and by name; `None` unless
+    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name, and for as many
+    /// workers as there ever were at once; a worker that records a run meanwhile waits for one of these.
     #[doc(alias("percentiles", "latency"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     pub fn histograms(&self) -> Option<Histograms> {
@@ -191,10 +191,10 @@ impl Group {
 
 #[cfg(feature = "metrics")]
 impl Handle {
-    /// Hands the [statistics](Self::statistics), of one consistent snapshot, to the recorder of the crate
-    /// [`metrics`](https://docs.rs/metrics) that the calling thread uses: that of the process if it has no other.
-    /// Without a recorder nothing happens. Call it just before the metrics are read, or now and then if they are
-    /// pushed. `executor` is a label; two executors with the same value would overwrite each other's series.
+    /// Hands the [statistics](Self::statistics), as one consistent snapshot, to the recorder of the crate
+    /// [`metrics`](https://docs.rs/metrics) that the calling thread uses: the process's, if it has no other. Without a
+    /// recorder nothing happens. Call it just before the metrics are read, or periodically if they are pushed.
+    /// `executor` is a label; two executors with the same value would overwrite each other's series.
     ///
     /// The page on observing in the repository lists the name, type, labels and meaning of each metric; they change
     /// only with a new major version. Groups have [metrics of their own](Group::publish_metrics).
@@ -223,8 +223,8 @@ impl Handle {
 
 #[cfg(feature = "metrics")]
 impl Group {
-    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those
-    /// of the executor, with the labels `executor` and `group`. Blocks as long as the recorder does.
+    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does the
+    /// executor's, with the labels `executor` and `group`. Blocks as long as the recorder does.
     ///
     /// The program chooses the groups, since a recorder never forgets a series: do not publish one for each of ten
     /// thousand customers. If two groups of one executor share a name, the counts of the later call replace only

@@ -19,7 +19,7 @@
 //! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the live groups | that of their list |
-//! | [`Timeouts`](crate::feature) | the thread for time limits, and its queue | those of that queue |
+//! | [`PoolExtensions`] | what the features keep: the thread for time limits, and its queue | those of that queue |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
 //! [`Pool`] has the protocols, whose steps need several parts at once:
@@ -39,9 +39,9 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. When it returns,
-//! the entry is gone, and the closure has been dropped unless the task is running. Three steps of other threads can fall
-//! between those two:
+//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. When it
+//! returns, the entry is gone, and the closure has been dropped unless the task is running. Three steps of other
+//! threads can fall between those two:
 //!
 //! * *A worker takes the entry*: it finds nothing to run, and drops the node.
 //! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and this thread
@@ -58,7 +58,7 @@
 //!
 //! The entry may have been parked, because its task was paused, waited for its group, or is on demand. No worker stays
 //! for a parked entry. So a thread that has moved an entry does what a submission does: it wakes a waiter, and then
-//! checks whether any worker will take it ([`Pool::compensate`]). For the rule in [`workers`], the task is newly queued.
+//! checks whether any worker will take it ([`Pool::compensate`]). By the rule in [`workers`], the task is newly queued.
 //!
 //! What a task costs: `docs/decisions/cost.md`. Which thread is woken, and when none is: [`queue`](crate::queue).
 
@@ -90,7 +90,7 @@ use crate::{
     CancelReason, CancellationToken,
     drained::DetachedContext,
     entry::{MoveEntry, Moved, Ticket, Timing},
-    feature::{Groups, Timeouts},
+    feature::PoolExtensions,
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
@@ -114,7 +114,7 @@ pub(crate) struct Config {
     pub(crate) timer_slack: Duration,
     /// How long before a deadline a worker wakes; see `Builder::precise`.
     pub(crate) lead: Duration,
-    /// `None` for the system's, which not every machine has.
+    /// `None` for the system's, which not every target has.
     pub(crate) clock: Option<Clock>,
     /// The pool has a [`driver`] in place of threads.
     pub(crate) is_driven: bool,
@@ -124,7 +124,7 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
-    /// How long a run may take where its task sets no limit of its own.
+    /// How long a run may take unreported, if its task sets no limit of its own.
     pub(crate) warn_after: Option<Duration>,
     pub(crate) submitter_span: bool,
 }
@@ -169,12 +169,11 @@ pub(crate) struct Pool {
     pub(crate) spawner: Spawner,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: Policies,
-    /// The parent of every task's token; raised by `shutdown_now`.
+    /// The parent of every task's token; `shutdown_now` cancels it.
     pub(crate) token: CancellationToken,
     /// The tasks that have ended, if a report is asked for.
     pub(crate) log: EndLog,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) groups: Groups,
+    pub(crate) extensions: PoolExtensions,
     pub(crate) is_driven: bool,
     pub(crate) warn_after: Option<Duration>,
     submitter_span: bool,
@@ -208,8 +207,7 @@ impl Pool {
             policies: Policies::new(config.keep_delayed, config.keep_periodic),
             token: make_token(clock.clone()),
             log: EndLog::default(),
-            timeouts: Timeouts::new(config.stripes, config.lead),
-            groups: Groups::default(),
+            extensions: PoolExtensions::new(config.stripes, config.lead),
             follows_takes: config.max_pending.is_some()
                 || observers.has(Points::TAKEN | Points::ENDED),
             extends_submissions: is_decorated
@@ -241,9 +239,9 @@ impl Pool {
 
     // Cancelling.
 
-    /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it. `ticket` is the one with
-    /// which the task was submitted. With [`IfRunning::Signal`] it raises the token of a body that runs, also if the task was
-    /// cancelled before.
+    /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it. `ticket` is the
+    /// one with which the task was submitted. With [`IfRunning::Signal`] it cancels the token of a running body, even
+    /// if the task was cancelled before.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -326,8 +324,8 @@ impl Pool {
 
     // Moving an entry.
 
-    /// Returns the entry of a task, for the task to move. The caller then [calls a worker](Self::call_worker), with no
-    /// lock.
+    /// Returns the entry of a task, for the task to move. The caller then [calls a worker](Self::call_worker), holding
+    /// no lock.
     pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
@@ -378,9 +376,9 @@ impl QueuedEntry<'_> {
     }
 }
 
-/// Adds one to a list of things that end by themselves, such as threads, and whose memory is to be freed then. When the list
-/// is full, this returns those that are over, for the caller to drop, and gives it twice the room that it needs. So each is
-/// checked twice on average.
+/// Adds one to a list of things that end by themselves, such as threads, and whose memory is then to be freed. When the
+/// list is full, this returns those that have ended, for the caller to drop, and gives the list twice the room that it
+/// needs. So each is checked twice on average.
 pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut gone = Vec::new();
     if kept.len() == kept.capacity() {
@@ -395,7 +393,7 @@ pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool
 mod tests {
     use super::*;
 
-    /// Of many that are added each is checked only a few times.
+    /// Of many that are added, each is checked only a few times.
     #[test]
     fn who_lives_is_not_asked_at_each_addition() {
         const MANY: usize = 10_000;
@@ -411,7 +409,7 @@ mod tests {
         assert_eq!(kept.len(), MANY);
     }
 
-    /// Of those that end one after the other only a few are kept, and each is returned once.
+    /// Of those that end one after the other, only a few are kept, and each is returned once.
     #[test]
     fn who_has_gone_is_not_kept() {
         let (mut kept, mut gone) = (Vec::new(), Vec::new());

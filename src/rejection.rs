@@ -1,13 +1,13 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
-//! The executor's [`RejectedExecutionHandler`] decides. No other thread has the task that it is handed. Each verb of
-//! [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer, and the future ends
-//! in any case.
+//! The executor's [`RejectedExecutionHandler`] decides. No other thread has the task that the handler is given. Each
+//! verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer, and the
+//! future completes in any case.
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
-//!     ▲                       ├──▶ discard    the future ends as cancelled
-//!     │                       ├──▶ run        at once, in the submitter's thread
+//!     ▲                       ├──▶ discard    the future completes as cancelled
+//!     │                       ├──▶ run        at once, on the submitter's thread
 //!     │                       ├──▶ keep       the handler has it run later
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
@@ -19,12 +19,12 @@ use std::{fmt, ops::Deref, time::Duration};
 
 use crate::{RejectionReason, drained::DrainedTask, pool::Pool, sync::Arc, unwind::discard};
 
-/// Decides about a task that an executor does not admit, because it was shut down or because as many tasks are
-/// pending as its [bound](crate::Builder::max_pending) allows. Set by
+/// Decides what happens to a task that an executor does not admit, because it was shut down or because as many tasks
+/// are pending as its [bound](crate::Builder::max_pending) allows. Set by
 /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
 /// `RejectedExecutionHandler`.
 ///
-/// Closures are handlers. This one runs tasks that have a name on the submitter's thread, and refuses the others:
+/// Closures are handlers. This one runs named tasks on the submitter's thread, and refuses the others:
 ///
 /// ```
 /// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
@@ -40,8 +40,8 @@ use crate::{RejectionReason, drained::DrainedTask, pool::Pool, sync::Arc, unwind
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// It is not asked about what can never be admitted (a period of zero), nor if there is no worker and none could be
-/// started: those submissions fail in any case.
+/// It is not asked about a task that can never be admitted (with a period of zero, say), nor if there is no worker and
+/// none could be started: those submissions fail in any case.
 #[doc(alias = "backpressure")]
 pub trait RejectedExecutionHandler: Send + Sync {
     /// Decides about the task, by one of its verbs. Called on the submitter's thread, which it may block, with no
@@ -65,8 +65,8 @@ impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
     }
 }
 
-/// A task that was not admitted; a [`RejectedExecutionHandler`] decides about it by one of the verbs. It
-/// dereferences to the [`DrainedTask`], which says what it is.
+/// A task that was not admitted; a [`RejectedExecutionHandler`] decides about it by one of the verbs. It dereferences
+/// to the [`DrainedTask`], which describes it.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
     pool: &'a Arc<Pool>,
@@ -92,7 +92,8 @@ pub(crate) enum Decision {
     Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A permit for a task that is not in the queue yet. Its drop releases it: a handler may panic after it has the answer.
+/// A permit for a task that is not in the queue yet. Dropping this releases the permit, since a handler may panic after
+/// it has the answer.
 pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {
@@ -130,15 +131,15 @@ impl<'a> RejectedTask<'a> {
         Rejection(Decision::Abort(self.task))
     }
 
-    /// Drops the closure. The submission does not fail, but its future has ended as cancelled, with
+    /// Drops the closure. The submission does not fail, but its future completes as cancelled, with
     /// [`CancelReason::Rejected`](crate::CancelReason::Rejected).
     pub fn discard(self) -> Rejection {
         drop(self.task);
         Rejection(Decision::Handled)
     }
 
-    /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has run. A one-shot
-    /// task has no timeout then: its future has not been returned yet.
+    /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has run. A one-shot task
+    /// then has no timeout, since its future has not been returned yet.
     pub fn run(self) -> Rejection {
         self.pool.rejections.count_caller_run(&self.task.run_here());
         Rejection(Decision::Handled)
@@ -171,15 +172,15 @@ impl<'a> RejectedTask<'a> {
         (self.task, Rejection(Decision::Handled))
     }
 
-    /// Submits the task once more, and asks the handler again if it is not admitted. If the executor was shut down
-    /// this is [`abort`](Self::abort), and if its group was shut down meanwhile, the submission fails with
+    /// Submits the task once more, and asks the handler again if it is not admitted. If the executor was shut down,
+    /// this is [`abort`](Self::abort); if the task's group was shut down meanwhile, the submission fails with
     /// [`GroupShutdown`](RejectionReason::GroupShutdown). The same holds for the two verbs below.
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }
 
-    /// Ends the pending task that is due first, as cancelled with
-    /// [`CancelReason::Rejected`](crate::CancelReason::Rejected), and submits this one again.
+    /// Cancels the pending task that is due first, with [`CancelReason::Rejected`](crate::CancelReason::Rejected), and
+    /// submits this one again.
     pub fn discard_oldest(self) -> Rejection {
         if !self.is_shutdown() {
             self.pool.discard_oldest();
@@ -198,9 +199,7 @@ impl<'a> RejectedTask<'a> {
         }
         let group = self.task.task.as_ref().and_then(|task| task.own_group());
         let gives_up = || group.as_ref().is_some_and(|group| group.roll().is_shut_down());
-        let room = self.pool.wait_for_room(timeout, &gives_up);
-        discard(group);
-        match room {
+        match self.pool.wait_for_room(timeout, &gives_up) {
             Room::TimeIsUp => self.abort(),
             Room::GivenUp => self.retry(),
             Room::Acquired => {
@@ -252,9 +251,9 @@ impl RejectedExecutionHandler for AbortPolicy {
     }
 }
 
-/// Runs a task that is due on the submitter's thread, which slows its submissions down. Discards the task after a
-/// shutdown. Fails the submission of a task that is not due yet, which would run early, and of a periodic one.
-/// Java: `CallerRunsPolicy`.
+/// Runs a due task on the submitter's thread, which slows the submitter down. Discards the task after a shutdown. Fails
+/// the submission of a task that is not due yet, which would run early, and of a periodic one. Java:
+/// `CallerRunsPolicy`.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -281,8 +280,8 @@ impl RejectedExecutionHandler for CallerRunsPolicy {
     }
 }
 
-/// Drops the task. Its future has ended as cancelled, with [`CancelReason::Rejected`](crate::CancelReason).
-/// Java: `DiscardPolicy`.
+/// Drops the task. Its future completes as cancelled, with [`CancelReason::Rejected`](crate::CancelReason). Java:
+/// `DiscardPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardPolicy;
 
@@ -292,7 +291,7 @@ impl RejectedExecutionHandler for DiscardPolicy {
     }
 }
 
-/// Removes the pending task that is due first, whose future ends as cancelled with
+/// Removes the pending task that is due first, whose future completes as cancelled with
 /// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. A task that waits for its
 /// [group](crate::Group) counts by when it is due; a paused one is due last. Discards the new one after a shutdown.
 /// Java: `DiscardOldestPolicy`.
@@ -315,8 +314,7 @@ pub struct BlockPolicy {
 }
 
 impl BlockPolicy {
-    /// Makes a policy that waits for `timeout` at most, on the executor's clock; `Duration::MAX` means without
-    /// limit.
+    /// Makes a policy that waits at most `timeout`, on the executor's clock; `Duration::MAX` means without limit.
     #[must_use]
     pub const fn new(timeout: Duration) -> Self {
         Self { timeout }

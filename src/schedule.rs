@@ -1,11 +1,11 @@
-//! The schedule of a periodic task: when it runs next, by arithmetic or by the question to a trigger.
+//! The schedule of a periodic task: when it runs next, by arithmetic or by asking a trigger.
 //!
 //! A **fixed delay** plans the next run one delay after the end of the last.
 //!
 //! A **fixed rate** plans on a grid, `initial + k * period`, from the moments that were *planned*, so it does not
 //! drift. A run is *late* if it starts a whole period or more after its moment (all workers were busy, the process was
-//! stopped, a body ran long). Then grid points have been missed, and the policy decides about them. With a period of 10
-//! and a body that takes 35:
+//! stopped, a body ran too long). Then grid points have been missed, and the policy decides about them. With a period
+//! of 10 and a body that takes 35:
 //!
 //! ```text
 //!   grid       0    10   20   30   40   50   60   70   80
@@ -15,11 +15,11 @@
 //!   Delay      0──────────────────35─────────────────70────   the grid moves: its origin is 35
 //! ```
 //!
-//! Burst and Coalesce differ after a single stall: after one of a second, Burst runs a hundred times in a row, Coalesce
+//! Burst and Coalesce differ after a single stall: if it lasts 1,000, Burst runs a hundred times in a row, Coalesce
 //! once.
 //!
-//! Two policies have a *starting deadline* as well ([`MissedRuns::leaves_out`]). The worker asks as the last step
-//! before the body, so nothing that made the run late has to know of it.
+//! Two policies have a *starting deadline* as well ([`MissedRuns::leaves_out`]). The worker checks it as the last step
+//! before the body, so nothing that makes a run late has to know of it.
 
 mod triggered;
 
@@ -32,28 +32,29 @@ use crate::{
     trigger::{Every, Trigger},
 };
 
-/// The policy of a periodic task for the runs that it missed because it was late, by a period or more if it has a fixed
-/// rate. Quartz calls this the misfire instruction.
+/// The policy of a periodic task for runs that it missed because it was late: at a fixed rate, by a period or more.
+/// Quartz calls this the misfire instruction.
 ///
-/// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for them, as
-/// [`Burst`](Self::Burst) does, and so do Java's verbs by default. The default of [`repeat`](crate::Handle::repeat) is
-/// [`Coalesce`](Self::Coalesce). A fixed delay misses no run by taking long. The policies hold for every
-/// [trigger](crate::Trigger); only a fixed rate has a grid that [`Delay`](Self::Delay) can move.
+/// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for missed runs, as
+/// [`Burst`](Self::Burst) does; so, by default, do Java's methods here. The default of
+/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). With a fixed delay, a long run misses none. The
+/// policies apply to every [trigger](crate::Trigger); only a fixed rate has a grid that [`Delay`](Self::Delay) can
+/// move.
 ///
 /// # Overdue runs
 ///
-/// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue by them does
-/// not start, whatever made it late (busy workers, a machine that slept, a [pause](crate::TaskHandle::pause), a clock
-/// that was set, a [group](crate::Group) that holds the task, a [gate](crate::gate) that puts it off). Lateness counts
-/// from the moment for which the run was planned, [jitter](crate::Trigger::jitter) included, or from the last request
-/// for it. The worker decides just before the body. A gate is not asked about a run that is overdue already, and its
-/// lease ends with [`NotRun`](crate::gate::RunEnd::NotRun) if it has become so meanwhile. The next run is planned as
-/// after one that took place.
+/// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue under them
+/// does not start, whatever made it late (busy workers, a machine that slept, a [pause](crate::TaskHandle::pause), a
+/// clock that was set, a [group](crate::Group) that makes it wait, a [gate](crate::gate) that puts it off). Lateness
+/// counts from the run's planned moment, including [jitter](crate::Trigger::jitter), or from the last request for it.
+/// The worker decides just before the body. It asks no gate about a run that is already overdue; if the run becomes
+/// overdue meanwhile, its lease ends with [`NotRun`](crate::gate::RunEnd::NotRun). The next run is planned as if this
+/// one had taken place.
 ///
-/// A run that is left out is no run and no failure. It counts as missed at once, in
+/// A run that is left out counts as neither a run nor a failure. It counts as missed, at once in
 /// [`Statistics::missed_runs`](crate::Statistics::missed_runs), and in
-/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that does take place. A run [beside
-/// the schedule](crate::TaskHandle::run_now) is never left out, nor one [by hand](crate::DrainedTask::run).
+/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that takes place. A run [beside the
+/// schedule](crate::TaskHandle::run_now) is never left out, nor is one [by hand](crate::DrainedTask::run).
 ///
 /// ```
 /// use std::time::Duration;
@@ -83,31 +84,31 @@ pub enum MissedRuns {
     /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to come when the
     /// present run ends. Right for sampling. Quartz: do nothing.
     ///
-    /// A run is overdue if the next one is due already when it could start, and in any case if it is more than ten
-    /// seconds late: so a machine that wakes in the morning leaves a nightly run out. Less than a millisecond late is
+    /// A run is overdue if the next one is already due when it could start, and in any case if it is more than ten
+    /// seconds late: so a machine that wakes in the morning leaves out a nightly run. Less than a millisecond late is
     /// on time. A fixed rate knows when the next run is due, and so do triggers that [count](crate::Trigger::between)
-    /// their moments, as a calendar does; others have the ten seconds alone. A task that is always later than its
-    /// period never runs: [`Coalesce`](Self::Coalesce) is for tasks that have to run even so.
+    /// their moments, such as a calendar; for others only the ten seconds apply. A task that is always later than its
+    /// period never runs: use [`Coalesce`](Self::Coalesce) for one that has to run even so.
     Skip,
     /// Moves the grid: the next run is a period after the start of the late one. Right where runs must be kept apart.
     Delay,
     /// Makes up for the runs that are no later than this, and leaves the others out: no run starts later. Right for
-    /// work that is still of use a little late. Kubernetes: `startingDeadlineSeconds`.
+    /// work that is still useful a little late. Kubernetes: `startingDeadlineSeconds`.
     ///
     /// A worker wakes some microseconds after the moment of a run, and later on a busy machine, so a span of less than
-    /// some milliseconds leaves out nearly everything.
+    /// a few milliseconds may leave out nearly everything.
     Within(Duration),
 }
 
 impl MissedRuns {
     /// The lateness up to which a run is on time: how late a healthy system wakes threads.
     const ON_TIME: Duration = Duration::from_millis(1);
-    /// The lateness up to which `Skip` lets a run start whose successor is not due. Quartz's default is a minute, and
+    /// The lateness up to which `Skip` lets a run start if the next one is not due. Quartz's default is a minute, and
     /// Temporal accepts no less than ten seconds.
     const SKIP_AFTER: Duration = Duration::from_secs(10);
 
-    /// Returns `true` if a run that is this late no longer starts. `is_next_due` says whether the run after it is due;
-    /// it is asked only if that matters.
+    /// Returns `true` if a run that is this late must not start. `is_next_due` says whether the run after it is due; it
+    /// is called only if that matters.
     pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Burst | Self::Coalesce | Self::Delay => false,
@@ -138,7 +139,7 @@ enum Kind {
     Trigger(Box<Triggered>),
     /// A trigger that has no run.
     Never,
-    /// A trigger behind a gate whose moments would differ from replica to replica.
+    /// A trigger behind a gate, with moments that would differ from replica to replica.
     Unshared,
 }
 
@@ -158,8 +159,8 @@ impl Schedule {
         Self { kind: Kind::FixedDelay(saturating_nanos(delay)), missed }
     }
 
-    /// Returns the schedule of a trigger, and when its first run is. For a task with a gate, `shared` is its name, if
-    /// it has one. Calls the trigger, which is user code.
+    /// Returns the schedule of a trigger, and the moment of its first run. `shared` is for a task with a gate: its
+    /// name, if it has one. Calls the trigger, which is user code.
     pub(crate) fn of<G: Trigger>(
         mut trigger: G,
         missed: MissedRuns,
@@ -190,8 +191,8 @@ impl Schedule {
         }
     }
 
-    /// Returns `true` if a run planned for `planned` must not start at `now` any more. If it was due already when it
-    /// was last asked for, its lateness counts from then (`asked`). Calls the trigger, which is user code.
+    /// Returns `true` if a run planned for `planned` must no longer start at `now`. If it was already due when a caller
+    /// last asked for it, its lateness counts from then (`asked`). Calls the trigger, which is user code.
     pub(crate) fn is_overdue(
         &mut self,
         planned: Timestamp,
@@ -210,7 +211,7 @@ impl Schedule {
         }
     }
 
-    /// Returns how far apart the runs are, if it is known.
+    /// Returns how far apart the runs are, if that is known.
     pub(crate) fn regular(&self) -> Option<Duration> {
         match self.kind {
             Kind::FixedRate(span) | Kind::FixedDelay(span) => Some(Duration::from_nanos(span)),
@@ -266,7 +267,7 @@ impl Schedule {
         self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
 
-    /// Returns how the plan for the next run stands by the wall clock; `None` if it is on another.
+    /// Returns how the plan for the next run stands by the wall clock; `None` if that plan is on another.
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         self.triggered()?.view_wall()
     }
@@ -290,7 +291,7 @@ fn whole_periods(from: Timestamp, to: Timestamp, period: u64) -> u64 {
 }
 
 impl Timestamp {
-    /// Returns the first moment after `after` on this one's grid.
+    /// Returns the first moment after `after` on the grid that begins with this one.
     pub(crate) fn on_grid_after(self, period: Duration, after: Self) -> Self {
         let period = saturating_nanos(period);
         self.after_times(period, whole_periods(self, after, period).saturating_add(1))

@@ -1,7 +1,7 @@
 //! A shutdown with a deadline: its limits ([`Grace`]), and its report of the tasks that ended while it went on.
 //!
 //! Nothing is recorded until a caller asks for a report; from then on the [`EndLog`] has each task that ends. The
-//! report has the tasks that still run from the statistics of the workers.
+//! report takes the tasks that still run from the workers' statistics.
 
 use std::{fmt, time::Duration};
 
@@ -24,18 +24,18 @@ use crate::{
 pub struct Grace {
     /// How long tasks may go on, as after a plain shutdown.
     pub patience: Duration,
-    /// How long the tasks that run after that have to stop, once their tokens are raised.
+    /// How long the tasks that still run after that have to stop, once their tokens are cancelled.
     pub then: Duration,
 }
 
 impl Grace {
-    /// Lets tasks go on for this long. Without [`then`](Self::then) the shutdown is over after that: it raises the
+    /// Lets tasks go on for this long. Without [`then`](Self::then) the shutdown is over after that: it cancels the
     /// tokens of the tasks that still run, and does not wait for them to stop.
     pub const fn patience(patience: Duration) -> Self {
         Self { patience, then: Duration::ZERO }
     }
 
-    /// Gives the tasks that run when the patience is over this much time to stop.
+    /// Gives the tasks that still run after that this much time to stop.
     pub const fn then(mut self, time: Duration) -> Self {
         self.then = time;
         self
@@ -55,7 +55,7 @@ impl TaskSummary {
         Self { id: TaskId(id), name }
     }
 
-    /// Returns the number of the task, which is also that of its future.
+    /// Returns the id of the task, which is also its future's.
     pub fn id(&self) -> TaskId {
         self.id
     }
@@ -81,11 +81,12 @@ impl fmt::Display for TaskSummary {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Whether every task has ended, and every worker of an executor.
+    /// Whether every task has ended and, of an executor, every worker.
     pub is_terminated: bool,
     /// The tasks that ran to their end meanwhile, with a result or a panic, in the order in which they ended.
     pub ran: Vec<TaskSummary>,
-    /// The tasks that were cancelled meanwhile: those that the policies did not keep, and those that had not run in time.
+    /// The tasks that were cancelled meanwhile: those that the policies did not keep, and those that had not run in
+    /// time.
     pub cancelled: Vec<TaskSummary>,
     /// The tasks that had been asked to stop, and still ran when time was up.
     pub still_running: Vec<TaskSummary>,

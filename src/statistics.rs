@@ -1,7 +1,7 @@
-//! Worker statistics: the present task of one worker, and its counts.
+//! Worker statistics: the current task of one worker, and its counts.
 //!
-//! Only its worker writes a [`WorkerStats`], so its counts are plain stores on cache lines of its own. Others read:
-//! the pool's statistics add up those of all workers, and the report of a shutdown names the tasks that still run.
+//! Only its worker writes a [`WorkerStats`], so counting is a plain store to a cache line of its own. Others read: the
+//! pool's statistics add up all workers', and the report of a shutdown names the tasks that still run.
 //!
 //! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread that has seen
 //! that a task has ended finds it counted.
@@ -25,7 +25,7 @@ struct Counters {
     current: AtomicU64,
     /// When its run began, in nanoseconds.
     since: AtomicU64,
-    /// The last task with a name that ran, and its name.
+    /// The last named task that ran, and its name.
     named: Mutex<Option<(u64, Arc<str>)>>,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -75,8 +75,8 @@ impl WorkerStats {
     }
 
     /// Counts a run, those that were missed just before it, and the end of its task if it was the last. The smaller
-    /// count comes last: a reader that goes the other way finds no task that failed without a failed run, and no
-    /// failed run that is no run.
+    /// count comes last: a reader, which goes the other way, finds no failed task without a failed run, and no failed
+    /// run without a run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);

@@ -1,8 +1,8 @@
-//! The primitives: the names of locks, atomics and parked threads that the whole crate uses.
+//! The primitives: the locks, atomics and parked threads that the whole crate uses.
 //!
-//! There are two backends: one for use (`native`), and one in which a model checker decides which
-//! thread goes next (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with
-//! `--cfg shuttle` or `--cfg loom`; the published manifest never does.
+//! There are two backends: one for real use (`native`), and one in which a model checker decides which thread runs next
+//! (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with `--cfg shuttle` or `--cfg loom`; the
+//! published manifest never does.
 //!
 //! * [`Mutex`] has no poisoning: no user code runs under a lock of this crate, so no panic leaves a value half changed.
 //! * [`Parker`] is how a thread waits, everywhere.
@@ -35,8 +35,8 @@ pub(crate) use self::{
     parker::{ParkedThread, Parker, spin_until},
 };
 
-/// Atomics that order nothing, which the models need not see: numbers that are given out once, flags that stay on, and a mark
-/// that only the drop of its owner reads.
+/// Atomics that order nothing, which the models need not see: numbers that are handed out once, flags that stay set,
+/// and a mark that only the drop of its owner reads.
 pub(crate) mod process {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 }
@@ -78,8 +78,8 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// Like [`lock`](Self::lock), in less code, for functions that are compiled for each closure. The lock is hardly
-    /// ever taken already.
+    /// Like [`lock`](Self::lock), in less code, for functions that are compiled for each closure. The lock is rarely
+    /// contended.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {

@@ -29,20 +29,20 @@
 //! |---|---|
 //! | the submitter | makes the node and queues it |
 //! | the worker that took it from the queue | `run`, then `requeue` if the verdict is `Again` |
-//! | any holder of a handle, and the pool | `cancel`, at any moment |
+//! | any holder of a handle, and the pool | `cancel`, at any time |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
-//! The lock is held only as the state changes. The closure is taken out to be run. A closure that will not run, a
-//! result that no call will take, and wakers are taken out as well, and are dropped or woken through
+//! The lock is held only while the state changes. The worker takes the closure out to run it. A closure that will not
+//! run, a result that no call will take, and wakers are taken out as well, and are dropped or woken through
 //! [`unwind`](crate::unwind) after the lock is released. One step publishes the result and takes the list of waiters
 //! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** user values are dropped
 //! ([`end`]).
 //!
 //! # A result that no call will take
 //!
-//! The result is dropped with the node, once the worker and the future have released it. Other handles would keep
-//! the node, so a future that has made some abandons its result when it is dropped. So does a future of a
-//! `Result`, whose `Err` is then [reported](untaken).
+//! The result is dropped with the node, once the worker and the future have released it. Other handles would keep the
+//! node, so a future that has made others abandons its result when it is dropped. So does a future of a `Result`, whose
+//! `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
@@ -108,7 +108,7 @@ use crate::{
 };
 
 impl Task {
-    /// Looks at the task, or changes it, under its lock.
+    /// Reads or changes the task, under its lock.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
         let mut cell = self.cell().lock();
         let mut parts = cell.open();
@@ -148,7 +148,7 @@ impl Task {
         })
     }
 
-    /// Raises the token of a task that was cancelled while its body ran, if the body still runs.
+    /// Cancels the token of a task that was cancelled while its body ran, if the body still runs.
     pub(crate) fn signal(&self, parent: &CancellationToken) {
         if self.with(|parts| parts.stage.runs_on()) {
             self.token(parent).cancel();
@@ -175,7 +175,9 @@ impl Task {
 
     pub(crate) fn state(&self) -> TaskState {
         self.with(|parts| match parts.stage.state() {
-            TaskState::Scheduled if parts.is_paused() => TaskState::Paused,
+            TaskState::Scheduled if parts.extensions().is_some_and(|it| it.is_paused()) => {
+                TaskState::Paused
+            }
             state => state,
         })
     }
@@ -185,9 +187,9 @@ impl Task {
     }
 
     /// Queues a task again between two runs, or after its run was put off. `enqueue` is called under the task's lock;
-    /// it returns the slot of the queue, or `None` if the queue accepts the task no more.
+    /// it returns the slot of the queue, or `None` if the queue no longer accepts the task.
     ///
-    /// The worker that has taken an entry owns the task until this call, which follows the changes that other threads
+    /// The worker that has taken an entry owns the task until this call, which applies the changes that other threads
     /// have noted meanwhile.
     pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> Requeued {
         let mut queuing = None;

@@ -1,5 +1,5 @@
-//! The settings of a task before it is submitted: [`TaskBuilder`], and its verbs. Each verb makes a node of the closure
-//! and [launches](launching) it. Only that, and making the future, is compiled for each closure.
+//! The settings of a task before it is submitted: [`TaskBuilder`], and its verbs. Each verb makes a node from the
+//! closure and [launches](launching) it. Only that, and making the future, is compiled for each closure.
 
 mod launching;
 
@@ -11,9 +11,8 @@ use std::{
 
 pub(crate) use self::launching::{execute, schedule};
 use crate::{
-    Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
-    TaskOutput,
-    feature::{AtShutdown, GroupState, ShutdownPolicy},
+    Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, ScheduledFuture, TaskOutput,
+    feature::{AtShutdown, Requested, ShutdownPolicy},
     pool::PoolRefs,
     schedule::Schedule,
     sync::Arc,
@@ -22,9 +21,8 @@ use crate::{
     trigger::{Due, Retry, Trigger, from_fn},
 };
 
-/// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task). Its methods that
-/// submit are those of the handle, and fail, block and cost what these do. A builder describes one task; a clone of it
-/// describes another one.
+/// Describes a task before it is submitted. [`Handle::task`](crate::Handle::task) makes one. Its verbs are those of the
+/// handle, and fail, block and cost as those do. A builder describes one task; a clone of it describes another.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,17 +45,11 @@ pub struct TaskBuilder<'a> {
     missed: Option<MissedRuns>,
     /// `None` to stop, unless the trigger retries.
     on_failure: Option<FailurePolicy>,
-    timeout: Option<Duration>,
     /// `None` for the default of the executor.
     warn_after: Option<Duration>,
-    gate: Option<Arc<dyn RunGate>>,
-    pub(crate) group: Option<Arc<GroupState>>,
+    pub(crate) requested: Requested,
     /// The submission fails if the pool does not admit the task, and the handler is not asked.
     aborts: bool,
-    /// `None` if the task's kind decides.
-    at_shutdown: Option<AtShutdown>,
-    /// True for the series that stands for a task that runs once, at a moment of the wall clock.
-    runs_once: bool,
 }
 
 impl<'a> TaskBuilder<'a> {
@@ -67,13 +59,9 @@ impl<'a> TaskBuilder<'a> {
             name: None,
             missed: None,
             on_failure: None,
-            timeout: None,
             warn_after: None,
-            gate: None,
-            group: None,
+            requested: Requested::default(),
             aborts: false,
-            at_shutdown: None,
-            runs_once: false,
         }
     }
 
@@ -104,99 +92,20 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets a time limit for the task; without this call it has none. The first limit makes the executor start a thread
-    /// that watches over all of them; the first that expires makes it start a second, so that a capture which blocks in
-    /// its drop holds up no other limit. Java 25: `submitWithTimeout`.
-    ///
-    /// * **A one-shot task** has this much time from the moment it is due, and time that it waits for a worker counts.
-    ///   When the time is up, its future ends, with [`CancelReason::TimedOut`](crate::CancelReason). If the task is
-    ///   still pending it never runs; if it runs, its [token](crate::TaskContext::token) is raised.
-    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop) at the first
-    ///   failure, a run that takes longer ends the task in the same way, and the [failure
-    ///   handler](crate::Builder::failure_handler) is called. Otherwise such a run has its token raised, which is a new
-    ///   one for each run, and has failed when its body has returned, with the time limit as the
-    ///   [cause](crate::FailureKind::TimeLimit).
-    ///
-    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out, and a
-    /// one-shot task with a timeout of zero never runs. A task that ends in time leaves nothing of its limit in the
-    /// queue. A limit of `Duration::MAX` never expires.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let endless = with_context(|run| run.token().wait()); // until it is raised
-    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(endless)?;
-    /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("submitWithTimeout", "deadline", "time_limit"))]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Sets how long a run of the task may take before it is named: by one warning event, and to the callback for [slow
-    /// runs](crate::Builder::on_slow_run), each with the place where the task was scheduled. The run goes on;
+    /// Sets how long a run of the task may take before it is reported: in one warning event, and to the callback for
+    /// [slow runs](crate::Builder::on_slow_run), each with the place where the task was scheduled. The run goes on;
     /// [`timeout`](Self::timeout) is what ends a task. The default is that of the
-    /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` is never.
+    /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` means never.
     ///
-    /// A run that takes exactly this long is named as well. Costs a few allocations for the task, and for each run two
-    /// more and a submission to a thread, which the first such run starts.
+    /// A run that takes exactly this long is reported as well. Costs a few allocations for the task, and for each run
+    /// two more and a submission to a thread that the first such run starts.
     #[doc(alias = "watchdog")]
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.warn_after = Some(limit);
         self
     }
 
-    /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place: see
-    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
-    /// [`DrainedTask`](crate::DrainedTask), does not ask it.
-    ///
-    /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
-    ///
-    /// ```compile_fail,E0277
-    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// # use punctual::gate::{Entry, Tick};
-    /// executor.task().gate(|_: &Tick<'_>| Entry::Skip); // an error: a closure is no gate
-    /// ```
-    #[doc(alias("leader_election", "distributed_lock"))]
-    pub fn gate(mut self, gate: impl RunGate) -> Self {
-        self.gate = Some(Arc::new(gate));
-        self
-    }
-
-    /// Sets a gate around the one that is set already, which `around` is passed. The outer gate asks the inner one
-    /// about the runs that it lets pass itself. If it does not return the [lease](crate::gate::Lease) of the inner
-    /// gate, it leaves that with [`NotRun`](crate::gate::RunEnd::NotRun).
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use punctual::{RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
-    ///
-    /// /// Asks the gate inside about every second run.
-    /// struct EverySecond(Option<Arc<dyn RunGate>>);
-    ///
-    /// impl RunGate for EverySecond {
-    ///     fn enter(&self, tick: &Tick<'_>) -> Entry {
-    ///         let inner = self.0.as_ref().filter(|_| tick.run_number() % 2 == 0);
-    ///         inner.map_or(Entry::Run, |inner| inner.enter(tick))
-    ///     }
-    /// }
-    ///
-    /// ScheduledThreadPoolExecutor::new(1).task().gate_around(EverySecond).submit(|| ())?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn gate_around<G: RunGate>(
-        mut self,
-        around: impl FnOnce(Option<Arc<dyn RunGate>>) -> G,
-    ) -> Self {
-        self.gate = Some(Arc::new(around(self.gate.take())));
-        self
-    }
-
-    /// Makes the submission fail if the executor does not admit the task, and does not ask the executor's
+    /// Makes the submission fail if the executor does not admit the task, without asking the executor's
     /// [handler](crate::RejectedExecutionHandler). For a thread that must neither run tasks nor wait for room, such as
     /// one that polls sockets. Java: `AbortPolicy`, for one task.
     pub fn abort_if_rejected(mut self) -> Self {
@@ -205,9 +114,9 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Sets what a graceful [shutdown](crate::Handle::shutdown) does to this task; without this call its
-    /// [group](crate::GroupBuilder::on_shutdown) or the executor's policies decide. It holds for the shutdown of a
-    /// group, too, and for [`close`](crate::ScheduledThreadPoolExecutor::close) and
-    /// [`shutdown_within`](crate::Handle::shutdown_within), which cancels what is left in the end; not for
+    /// [group](crate::GroupBuilder::on_shutdown) or the executor's policies decide. The policy also holds for the
+    /// shutdown of a group, for [`close`](crate::ScheduledThreadPoolExecutor::close), and for
+    /// [`shutdown_within`](crate::Handle::shutdown_within), which in the end cancels what is left; but not for
     /// [`shutdown_now`](crate::Handle::shutdown_now), nor for a drop that [stops](crate::DropPolicy::Stop) the
     /// executor. Once a task has such a policy, or is a [call with retries](Self::retry), a shutdown takes O(n log n).
     /// Java has two policies, for all tasks.
@@ -224,7 +133,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
-        self.at_shutdown = Some(AtShutdown::Chosen(policy));
+        self.requested.at_shutdown = Some(AtShutdown::Chosen(policy));
         self
     }
 
@@ -256,8 +165,8 @@ impl<'a> TaskBuilder<'a> {
         self.launch_after(Node::once(closure), delay).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall clock, a
-    /// [time limit](Self::timeout) counts from when the closure begins, as that of each run of a series.
+    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a wall-clock moment, a [time
+    /// limit](Self::timeout) counts from when the closure begins, as for each run of a series.
     #[track_caller]
     pub fn schedule_at<T: TaskOutput + Send + 'static>(
         mut self,
@@ -268,10 +177,10 @@ impl<'a> TaskBuilder<'a> {
             Due::At(instant) => Some(instant),
             Due::OnDemand => None,
             Due::Wall(moment) => {
-                // Only a trigger plans on the wall clock, so this is a series with one run. What the caller has set for a
-                // series is not for it.
-                (self.missed, self.on_failure, self.runs_once) = (None, None, true);
-                self.at_shutdown.get_or_insert(AtShutdown::OneShot);
+                // Only a trigger plans on the wall clock, so this is a series with one run. The caller's settings for a
+                // series do not apply.
+                (self.missed, self.on_failure, self.requested.runs_once) = (None, None, true);
+                self.requested.at_shutdown.get_or_insert(AtShutdown::OneShot);
                 let once =
                     from_fn(move |last| last.planned().is_none().then_some(Due::Wall(moment)));
                 let mut closure = Some(closure);
@@ -318,9 +227,9 @@ impl<'a> TaskBuilder<'a> {
         self.launch_series(Node::repeated(body), trigger).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one for each
+    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) holds for each
     /// attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the task earlier than
-    /// the back-off does.
+    /// the backoff does.
     #[track_caller]
     pub fn retry<T: Send + 'static, E: Into<Box<dyn Error + Send + Sync>>>(
         mut self,
@@ -328,17 +237,16 @@ impl<'a> TaskBuilder<'a> {
         mut body: impl FnMut() -> Result<T, E> + Send + 'static,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         let attempt = move || body().map(ControlFlow::<T>::Break);
-        self.at_shutdown.get_or_insert(AtShutdown::OneShot);
+        self.requested.at_shutdown.get_or_insert(AtShutdown::OneShot);
         self.repeat(Retry::of_call(backoff), attempt)
     }
 }
 
 impl std::fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TaskBuilder")
-            .field("name", &self.name)
-            .field("timeout", &self.timeout)
-            .field("group", &self.group.as_ref().map(|group| &group.name))
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("TaskBuilder");
+        shown.field("name", &self.name);
+        self.requested.describe(&mut shown);
+        shown.finish_non_exhaustive()
     }
 }

@@ -34,16 +34,15 @@ use crate::{
 /// ```
 pub trait ThreadFactory: Send + Sync {
     /// Starts a thread that [runs](Worker::run) the worker. Called by a thread that submits a task, and by a worker
-    /// that is about to run one, if other tasks are due and no worker would take them. No lock is held. Each
-    /// executor makes one call at a time, so other threads that submit, and need a thread, wait for it. The factory
-    /// may submit to its own executor, but must not wait for a task of that executor, nor for another thread that
-    /// submits to it.
+    /// that is about to run one, if other tasks are due that no worker would take. No lock is held. Each executor makes
+    /// one call at a time, so other submitters that need a thread wait for it. The factory may submit to its own
+    /// executor, but must not wait for a task of that executor, nor for another thread that submits to it.
     ///
-    /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped later, and all
-    /// others are busy, due tasks wait until one of them is done, or until the next submission starts another. Once
-    /// the executor is shut down no submission follows, and workers that all [wait for tasks](crate::WouldDeadlock)
-    /// are never done: then the drop of a worker calls the factory again if tasks are left for which there is no
-    /// worker. So does the drop of the worker that expires timeouts, as long as the executor has not terminated.
+    /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped later while all
+    /// others are busy, due tasks wait until one of them is done, or until the next submission starts another. Once the
+    /// executor is shut down, no submission follows, and workers that all [wait for tasks](crate::WouldDeadlock) are
+    /// never done: then the drop of a worker calls the factory again if tasks are left for which there is no worker. So
+    /// does the drop of the worker that expires timeouts, as long as the executor has not terminated.
     ///
     /// Return the handle of the thread if there is one: [`close`](crate::ScheduledThreadPoolExecutor::close) then
     /// waits until the thread itself has ended, and otherwise only until the worker has.
@@ -51,7 +50,7 @@ pub trait ThreadFactory: Send + Sync {
     /// # Errors
     ///
     /// Whatever keeps the thread from being started. The submission fails with it if there is no other worker;
-    /// otherwise its task waits for the workers that exist. A factory that panics, or drops the worker, has failed.
+    /// otherwise its task waits for the workers that exist. A factory that panics or drops the worker has failed.
     fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 }
 
@@ -81,7 +80,7 @@ pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
 /// One type, so that `spawn` is compiled once.
 pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
-/// The work of a thread of an executor, as handed to a [`ThreadFactory`].
+/// The work of one of an executor's threads, as handed to a [`ThreadFactory`].
 #[must_use = "a worker that is dropped does no work"]
 pub struct Worker {
     name: String,
@@ -128,7 +127,7 @@ impl fmt::Debug for Worker {
 
 pub(crate) struct Spawner {
     pub(crate) factory: Replaceable<dyn ThreadFactory>,
-    /// The prefix of the names of the threads.
+    /// The prefix of the threads' names.
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
     /// How late the system may wake a thread.
@@ -136,8 +135,8 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// Has the factory start a thread. An error comes with the payload of a factory that panicked, whose drop is
-    /// user code.
+    /// Has the factory start a thread. If the factory panicked, the error comes with the payload, whose drop is user
+    /// code.
     pub(crate) fn new_thread(
         &self,
         name: String,

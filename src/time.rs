@@ -2,24 +2,24 @@
 //!
 //! # Timestamps
 //!
-//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years. Arithmetic saturates, and the
-//! largest value means *never*, which no clock ever reads: `Duration::MAX` is a legal delay that never ends.
+//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years. Arithmetic saturates,
+//! and the largest value means *never*, which no clock ever reads: `Duration::MAX` is a legal delay that never ends.
 //!
 //! # The two clocks
 //!
-//! * The **system clock** is [`Instant`]. It does not follow changes of the wall clock; on Linux
-//!   and macOS it stands still while the machine sleeps.
+//! * The **system clock** is [`Instant`]. It does not follow changes to the wall clock; on Linux and macOS it stands
+//!   still while the machine sleeps.
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
-//! Both count from a year before their beginning, so that timestamps of the past keep their order.
-//! Beside them stands the wall clock, by which no thread sleeps ([`wall`]). The crate reads the present through
-//! [`Clock::read`] alone and sleeps through [`Wait::park_until`] alone.
+//! Both count from a year before they were made, so that past timestamps keep their order. No thread sleeps by the wall
+//! clock ([`wall`]). The crate reads the time only through [`Clock::read`], and sleeps only through
+//! [`Wait::park_until`].
 //!
 //! # Never early, and how late
 //!
-//! A deadline has come when `now >= deadline`. A timed park may end early (a stale wake-up, a coarse timer): its callers look
-//! at the clock again. The system may end it late, by the *timer slack* of the thread: 50 µs on Linux, so that timers close
-//! together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
+//! A deadline has come when `now >= deadline`. A timed park may end early (a stale wake-up, a coarse timer): its
+//! callers check the clock again. The system may end it late, by the thread's *timer slack*: 50 µs on Linux, so that
+//! timers close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
 
 mod manual;
 mod wakers;
@@ -41,7 +41,7 @@ use crate::sync::{
     process::{AtomicU64, Ordering},
 };
 
-/// How far a clock reaches back before its beginning.
+/// How far a clock reaches back before it was made.
 const PAST: Duration = Duration::from_nanos(PAST_NANOS);
 const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
@@ -106,7 +106,7 @@ pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
 /// [`Handle::clock`](crate::Handle::clock) returns it. The default is the system's monotonic clock;
 /// a [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
 ///
-/// Code that reads the time from a `Clock` works on either:
+/// Code that reads the time from a `Clock` works with either:
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -138,8 +138,8 @@ enum TimeSource {
 }
 
 impl Clock {
-    /// Returns the system's monotonic clock ([`Instant`]). It tells points in the past apart as far
-    /// back as a year, or as the platform's `Instant` can represent; all earlier ones count as that.
+    /// Returns the system's monotonic clock ([`Instant`]). It distinguishes points in the past up to a year back, or as
+    /// far as the platform's `Instant` can represent; all earlier ones count as the earliest.
     #[must_use]
     pub fn system() -> Self {
         #[allow(clippy::disallowed_methods, reason = "the one place where a clock begins")]
@@ -147,8 +147,8 @@ impl Clock {
         Self { source: TimeSource::System { origin: long_before(now, PAST) } }
     }
 
-    /// Returns the present. Does not block. On a manual clock it is [`ManualClock::now`]; the
-    /// instants of one clock mean nothing on another.
+    /// Returns the current time. Does not block. On a manual clock it is [`ManualClock::now`]; the instants of one
+    /// clock mean nothing on another.
     #[inline]
     pub fn now(&self) -> Instant {
         match &self.source {
@@ -179,11 +179,11 @@ impl Clock {
         if let TimeSource::Manual(manual) = &self.source { Some(manual) } else { None }
     }
 
-    /// Returns a number that is larger than the stamp of every submission, in any thread, that was over before this one
-    /// began. `now` was read from this clock after this submission began.
+    /// Returns a number that is larger than the stamp of every submission, on any thread, that had ended before this
+    /// one began. `now` was read from this clock after this submission began.
     ///
-    /// The reading itself is such a number on a clock that is finer than the time between two such submissions. Other clocks
-    /// stand still or have ticks: there it is a counter, which costs threads that submit at once a shared cache line.
+    /// On a clock finer than the time between two such submissions, the reading itself is such a number. Other clocks
+    /// stand still or tick coarsely: there it is a counter, whose cache line all submitting threads share.
     #[inline]
     pub(crate) fn submission_stamp(&self, now: Timestamp) -> u64 {
         static SUBMISSIONS: AtomicU64 = AtomicU64::new(1);
@@ -192,7 +192,7 @@ impl Clock {
             TimeSource::System { .. } if cfg!(target_os = "linux") => {
                 now.as_nanos().saturating_sub(PAST_NANOS)
             }
-            // Relaxed: orders no other access. The changes of one variable have one order.
+            // Relaxed: orders no other access. The changes to one variable have one order.
             _ => SUBMISSIONS.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -242,8 +242,8 @@ impl Clock {
         self.tell(|state| state.workers += 1);
     }
 
-    /// Called by the worker that owns `parker`. Returns the clock that the thread worked for before, as
-    /// [`Parker::works_for`] has it, for the worker to put back.
+    /// Called by the worker that owns `parker`. Returns the clock that the thread worked for before, in the form of
+    /// [`Parker::works_for`], for the worker to restore.
     pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
         parker.works_for.replace(self.address())
     }
@@ -253,7 +253,7 @@ impl Clock {
         self.manual().map_or(0, ManualClock::address)
     }
 
-    /// Called by a worker of this clock that begins to wait for something that another thread does.
+    /// Called by a worker of this clock when it begins to wait for another thread.
     pub(crate) fn driver_waits(&self) {
         self.tell(|state| {
             state.waiting_drivers += 1;
@@ -313,11 +313,11 @@ impl From<ManualClock> for Clock {
     }
 }
 
-/// The most slack that a thread asks for: with more than the system can count the timer would never fire.
+/// The most slack that a thread asks for: with more than the system can represent, the timer would never fire.
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
-/// Sets the timer slack of the calling thread, in a file of procfs; zero means the slack of its process. Does nothing on
-/// systems other than Linux, without the feature `timer-slack`, or if the system refuses.
+/// Sets the timer slack of the calling thread through a file in procfs; zero means the slack of its process. Does
+/// nothing on systems other than Linux, without the feature `timer-slack`, or if the system refuses.
 pub(crate) fn set_timer_slack(slack: Duration) {
     if !cfg!(all(target_os = "linux", feature = "timer-slack")) {
         return;
@@ -399,7 +399,7 @@ mod tests {
         let called_off = [first, second].map(|alarm| manual.call_off(alarm).is_some());
         assert_eq!(called_off, [false, true]);
         assert_eq!(manual.next_deadline(), None);
-        // An alarm that comes too late wakes at once.
+        // An alarm that is set too late wakes at once.
         set(10);
         assert_eq!((woken(), manual.next_deadline()), (2, None));
         assert_eq!(Arc::strong_count(&wakes), 1, "what is over is dropped");

@@ -1,8 +1,7 @@
-//! Timers to await: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and [`timeout`](Handle::timeout), on
-//! any async runtime and without one.
+//! Async timers: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and [`timeout`](Handle::timeout), on any
+//! runtime and without one.
 //!
-//! They are entries of the executor's own queue, beside its tasks, so they are as exact as tasks are, and cost as
-//! much.
+//! They are entries of the executor's own queue, beside its tasks, so they are as exact as tasks, and cost as much.
 //!
 //! ```text
 //!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker wakes the last waker
@@ -13,14 +12,14 @@
 //! ```
 //!
 //! [`Statistics`](crate::Statistics) counts an entry among the tasks. The executor's
-//! [bound](crate::Builder::max_pending) counts it and never refuses it, and no hook, decorator or rejection handler
-//! hears of it. A shutdown keeps it as a delayed task, or ends it at once with [`TimerStopped`].
+//! [bound](crate::Builder::max_pending) counts it but never refuses it, and no hook, decorator or rejection handler
+//! sees it. A shutdown keeps it like a delayed task, or ends it at once with [`TimerStopped`].
 //!
 //! # Why no wake-up is lost
 //!
-//! The alarm in the queue wakes the waker that it has, unless the timer has taken it out ([`task`](crate::task)). A
-//! poll before the deadline looks for the alarm. One that is there is yet to go off. One that is gone was ended by
-//! the pool, since no worker takes it before its deadline. A move that does not find it forgets it.
+//! The alarm in the queue wakes its waker, unless the timer has taken the alarm out ([`task`](crate::task)). A poll
+//! before the deadline looks for the alarm. If it is there, it has yet to go off; if it is gone, the pool has ended it,
+//! since no worker takes it before its deadline. A reset that does not find the alarm forgets it.
 
 use std::{
     error::Error,
@@ -41,9 +40,9 @@ use crate::{
 };
 
 impl Handle {
-    /// Returns a future that is ready `duration` after this call, and never earlier; `Duration::MAX` means never.
-    /// Does not block, and enters the queue when it is polled first; dropping it removes it. Costs what a task
-    /// costs: one allocation, and O(log n).
+    /// Returns a future that completes `duration` after this call, and never earlier; `Duration::MAX` means never. Does
+    /// not block. The future enters the queue at its first poll, and dropping it removes it. Costs as much as a task:
+    /// one allocation, and O(log n).
     ///
     /// ```
     /// use std::time::Duration;
@@ -67,8 +66,8 @@ impl Handle {
         Sleep::new(self.pool_ref(), self.pool().clock().deadline_of(instant))
     }
 
-    /// Returns a series of ticks, the first of which is due now, and each other one `period` after the one before.
-    /// See [`Interval`].
+    /// Returns a series of ticks: the first is due now, and each later one `period` after the one before. See
+    /// [`Interval`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -99,9 +98,8 @@ impl Handle {
         Interval { sleep: self.sleep_until(first), period, missed: MissedRuns::Coalesce }
     }
 
-    /// Runs a future, but no longer than `duration` from this call on; then it is dropped, where it stands. It is
-    /// polled first: one that is ready when the time is up has been in time. A limit of `Duration::MAX` never
-    /// expires.
+    /// Runs a future for at most `duration` from this call, and then drops it where it stands. The clock is read after
+    /// each poll, so a future that is ready when the time is up is in time. A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;
@@ -114,15 +112,15 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped before, so
-    /// that there is no limit any more.
+    /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped first, so that
+    /// there is no limit any more.
     #[doc(alias("deadline", "time_limit", "with_timeout", "timeout_at"))]
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
         future: F,
     ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<F> {
-        // An async block pins the future in place, with no allocation.
+        // An async block pins the future in place, without an allocation.
         let (mut sleep, future) = (self.sleep(duration), future.into_future());
         async move {
             let mut future = pin!(future);
@@ -138,17 +136,17 @@ impl Handle {
     }
 }
 
-/// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep), which has an example. It ends
-/// with [`TimerStopped`] if the executor stops before.
+/// A future that completes at its deadline; from [`Handle::sleep`](crate::Handle::sleep), which has an example. It
+/// fails with [`TimerStopped`] if the executor stops first.
 ///
-/// A worker of the executor wakes the waker of its last poll. After its end it is ready at every further poll, until it
-/// is [reset](Self::reset). Dropping it removes it from the queue at once, without a wake-up.
-// The entry is known by its ticket alone: the queue owns the alarm, so the two share no count and no lock.
+/// A worker of the executor wakes the waker of its last poll. Once complete, it is ready at every further poll, until
+/// it is [reset](Self::reset). Dropping it removes it from the queue at once, without a wake-up.
+// The timer knows its entry by the ticket alone: the queue owns the alarm, so the two share no count and no lock.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
     pool_ref: PoolRef,
     deadline: Timestamp,
-    /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm gone off.
+    /// The alarm in the queue, from a poll that finds the deadline ahead until one that finds the alarm gone.
     entry: Option<(Ticket, WakerId)>,
 }
 
@@ -169,7 +167,7 @@ impl Sleep {
         self.pool_ref.pool().clock()
     }
 
-    /// Returns the instant at which it is ready; `None` for one that never is.
+    /// Returns the instant at which it completes; `None` if it never does.
     pub fn deadline(&self) -> Option<Instant> {
         self.clock().instant_of(self.deadline)
     }
@@ -191,9 +189,9 @@ impl Sleep {
         self.move_to(self.clock().deadline_of(instant));
     }
 
-    /// An entry that is gone has been woken, or is about to be, and the poll that follows makes another. One that
-    /// may not be put off, because the executor was shut down, stays where it is; the poll after it finds that it
-    /// was too early.
+    /// If the entry is gone, the timer has been woken, or is about to be, and its next poll makes another entry. An
+    /// entry that may not be put off, because the executor was shut down, stays where it is; the poll that it causes
+    /// finds that it was too early.
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {
@@ -231,12 +229,12 @@ impl Sleep {
         Poll::Pending
     }
 
-    /// The entry has gone off, or the pool has ended it. The clock is read *afterwards*: if the deadline has not
-    /// come by then, the pool has ended it, since no worker takes an entry before its deadline. How the pool was
-    /// shut down cannot be told once it has terminated, so that is not part of the reason.
+    /// The entry has gone off, or the pool has ended it. The clock is read *afterwards*: if the deadline has not come
+    /// by then, the pool has ended it, since no worker takes an entry before its deadline. How the pool was shut down
+    /// is not known once it has terminated, so that is not part of the reason.
     ///
-    /// A poll by another waker comes here as well. If it made another entry instead, a submitter that discards the
-    /// oldest entry for its own could go on for as long as the timer is polled.
+    /// A poll with another waker comes here as well. If it made another entry instead, a submitter that discards the
+    /// oldest entry to make room for its own could go on for as long as the timer is polled.
     fn gone(&self) -> Poll<Result<(), TimerStopped>> {
         let was_shut_down = self.pool_ref.pool().lifecycle.phase() > Phase::Running;
         if self.is_elapsed() {
@@ -295,9 +293,9 @@ impl fmt::Debug for Sleep {
 
 /// A series of ticks on a grid that does not drift; from [`Handle::interval`](crate::Handle::interval).
 ///
-/// [`tick`](Self::tick) waits for the next one; between two calls there is nothing in the queue.
-/// [`missed_runs`](Self::missed_runs) decides about the ticks that have passed when `tick` is called; by default
-/// ([`MissedRuns::Coalesce`]) one late tick stands for all of them, and the next is on the grid.
+/// [`tick`](Self::tick) waits for the next one; between two calls, nothing is in the queue.
+/// [`missed_runs`](Self::missed_runs) decides what becomes of the ticks that have passed when `tick` is called; by
+/// default ([`MissedRuns::Coalesce`]) one late tick stands for all of them, and the next is on the grid.
 ///
 /// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
 #[doc(alias = "ticker")]
@@ -321,18 +319,18 @@ impl Interval {
     }
 
     /// Waits for the next tick, and returns the instant for which it was planned. Nothing is lost if the future is
-    /// dropped before it is ready.
+    /// dropped before it completes.
     ///
     /// # Errors
     ///
-    /// [`TimerStopped`], if the executor stops before.
+    /// [`TimerStopped`], if the executor stops first.
     pub async fn tick(&mut self) -> Result<Instant, TimerStopped> {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// The poll of [`tick`](Self::tick). It does not block. If the period is so short that each tick is overdue
-    /// when it is looked at, and the [policy](Self::missed_runs) leaves it out, the poll wakes its task after some
-    /// of these and gives up its turn.
+    /// Polls for the next [`tick`](Self::tick). Does not block. If the period is so short that every tick is already
+    /// overdue, and the [policy](Self::missed_runs) leaves it out, the poll wakes its task after some of these, and
+    /// yields.
     ///
     /// # Errors
     ///
@@ -351,18 +349,17 @@ impl Interval {
                 return Poll::Ready(Ok(tick));
             }
         }
-        // The next tick is overdue whenever it is looked at, and its task is not the only one.
+        // Every tick is overdue by the time it is checked, and other tasks need a turn.
         context.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Begins the grid anew: the next tick is one period from now.
+    /// Restarts the grid: the next tick is one period from now.
     pub fn reset(&mut self) {
         self.sleep.reset(self.period);
     }
 
-    /// Like [`reset`](Self::reset), with the next tick at an instant of the executor's
-    /// [clock](crate::Handle::clock).
+    /// Like [`reset`](Self::reset), with the next tick at an instant of the executor's [clock](crate::Handle::clock).
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
         self.sleep.reset_at(instant);
     }
@@ -377,14 +374,14 @@ impl futures_core::Stream for Interval {
     }
 }
 
-/// A timer will not go off: its executor has stopped, or has refused it.
+/// The error of a timer that will not go off: its executor has stopped, or has refused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerStopped {
     reason: CancelReason,
 }
 
 impl TimerStopped {
-    /// Returns why.
+    /// Returns why the timer will not go off.
     pub fn reason(&self) -> CancelReason {
         self.reason
     }
@@ -398,12 +395,12 @@ impl fmt::Display for TimerStopped {
 
 impl Error for TimerStopped {}
 
-/// A future with a [time limit](crate::Handle::timeout) has no output.
+/// The error of a future with a [time limit](crate::Handle::timeout).
 #[doc(alias = "Elapsed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeoutError {
-    /// The time was up before the future was ready.
+    /// The time was up before the future completed.
     Elapsed,
     /// The executor stopped first, so there was no longer a limit.
     Stopped(TimerStopped),

@@ -1,12 +1,12 @@
 //! The cancellation token: how a running task is asked to stop.
 //!
 //! A token is one flag that is never lowered, and a list of the wakers that wait for it. The token of a task has a
-//! *parent*, the token of its pool, and counts as raised when either is: a reader looks at both flags, and a waiter
-//! is on both lists. So no parent has a list of children to maintain, and a task that never asks for its token
+//! *parent*, the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and
+//! a waiter is on both lists. So no parent has a list of children to maintain, and a task that never asks for its token
 //! costs nothing (`task::cell::Extras`).
 //!
-//! A raiser raises the flag and then takes the list; a waiter looks at the flag and is listed in one step, under
-//! the lock of the list ([`Watched`]). So no wake-up is lost.
+//! The cancelling thread raises the flag and then takes the list; a waiter checks the flag and is listed in one step,
+//! under the list's lock ([`Watched`]). So no wake-up is lost.
 
 use std::{
     error::Error,
@@ -29,9 +29,9 @@ use crate::{
 ///
 /// A running task gets its own token from [`TaskContext::token`](crate::TaskContext::token), which
 /// [`TaskHandle::cancel_and_signal`](crate::TaskHandle::cancel_and_signal) and
-/// [`shutdown_now`](crate::Handle::shutdown_now) raise. Independent tokens, made with [`new`](Self::new), end a
-/// wait early: every call that blocks takes one as its [limit](crate::Limit). A token that has been raised is never
-/// lowered. Clones share one state.
+/// [`shutdown_now`](crate::Handle::shutdown_now) cancel. Independent tokens, made with [`new`](Self::new), end a wait
+/// early: a blocking call can take one as its [limit](crate::Limit). A cancelled token stays cancelled. Clones share
+/// one state.
 ///
 /// ```
 /// use std::time::Duration;
@@ -57,17 +57,16 @@ pub struct CancellationToken {
     /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    /// A timer thread raises the token when its time limit has come. On a manual clock that thread may be late, so
-    /// a thread that looks at the token reads the clock as well; and if there is no timer thread, one that waits
-    /// does.
+    /// A timer thread cancels the token when its time limit has come. On a manual clock that thread may be late, so a
+    /// thread that checks the token reads the clock as well; if there is no timer thread, so does one that waits.
     has_timer_thread: bool,
 }
 
 #[derive(Default)]
 struct Signal {
     raised: AtomicBool,
-    /// The moment of its time limit, in nanoseconds, or zero; only where a reader of the token looks at the clock.
-    /// From then on it counts as raised.
+    /// The moment of its time limit, in nanoseconds, or zero; set only where a reader of the token checks the clock.
+    /// From that moment on it counts as raised.
     limit: AtomicU64,
     waiters: Watched<()>,
 }
@@ -75,20 +74,20 @@ struct Signal {
 pub(crate) type Places = [Place; 3];
 
 impl CancellationToken {
-    /// Makes a token that is not raised, and that [sleeps](Self::sleep) on the system's clock.
+    /// Makes a token that is not cancelled, and that [sleeps](Self::sleep) on the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
 
-    /// Makes one that [sleeps](Self::sleep) on this clock: that of an [executor](crate::Handle::clock), or a
+    /// Makes one that [sleeps](Self::sleep) on this clock: an [executor's](crate::Handle::clock), or a
     /// [`ManualClock`](crate::ManualClock) in a test.
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         let (own, clock) = (Arc::default(), clock.into());
         Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
-    /// Makes one that, like its children, reads the clock for its time limit, since no thread does.
+    /// Makes a token that, like its children, reads the clock for its time limit, since no timer thread does.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
@@ -105,7 +104,7 @@ impl CancellationToken {
         Self { own: Arc::default(), parents, clock, has_timer_thread }
     }
 
-    /// Notes when a time limit will raise the token, or that none will.
+    /// Notes when a time limit will cancel the token, or that none will.
     pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
         let limit = limit.filter(|_| !self.has_timer_thread || self.clock.is_manual());
         // Relaxed: orders no other access. The clock's lock orders a limit that has come.
@@ -117,19 +116,19 @@ impl CancellationToken {
         self.own.is_raised()
     }
 
-    /// Raises the token, and wakes every waiter. Idempotent. Does not block. Java: `Thread.interrupt`.
+    /// Cancels the token, and wakes every waiter. Idempotent. Does not block. Java: `Thread.interrupt`.
     pub fn cancel(&self) {
         self.own.raise();
     }
 
-    /// Returns `true` if the token is raised. Costs up to three loads. Java: `Thread.isInterrupted`.
+    /// Returns `true` if the token is cancelled. Costs up to three loads. Java: `Thread.isInterrupted`.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.signals().any(Signal::is_raised) || self.is_at_limit()
     }
 
-    /// Returns a future that completes when the token is raised. It needs no runtime, is `'static`, and may be
-    /// dropped at any time, as in a `select`: a poll and a drop cost O(log n), for n that wait for the token.
+    /// Returns a future that completes when the token is cancelled. It needs no runtime, is `'static`, and may be
+    /// dropped at any time, as in a `select`: a poll and a drop cost O(log n) for n waiters.
     ///
     /// ```
     /// use std::time::Duration;
@@ -149,9 +148,9 @@ impl CancellationToken {
         WaitForCancellation { token: self.clone(), places: Places::default() }
     }
 
-    /// Blocks until `poll` has an answer, or until `deadline` or until the token is raised, and returns `None`
-    /// then. `poll` is asked first, so an answer that is there counts, whatever the token says. Leaves no waker on
-    /// the token; `poll` may have kept one where it registers its own.
+    /// Blocks until `poll` has an answer; returns `None` if `deadline` comes or the token is cancelled first. `poll` is
+    /// asked first, so an answer that is there counts, whatever the token says. Leaves no waker on the token; `poll`
+    /// may have kept one where it registers its own.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,
@@ -169,8 +168,8 @@ impl CancellationToken {
         answer.flatten()
     }
 
-    /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the waker on the
-    /// lists, and [`forget`](Self::forget) takes it off.
+    /// The poll of [`wait`]: returns an answer once the token is cancelled. Before that it puts the waker on the lists,
+    /// and [`forget`](Self::forget) takes it off.
     pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
         let mut lists = self.signals().zip(places);
         let is_raised =
@@ -189,7 +188,7 @@ impl CancellationToken {
         limit < Timestamp::NEVER && limit <= self.clock.read()
     }
 
-    /// Returns when a wait has to look at the clock, because no thread wakes it for the time limit.
+    /// Returns when a wait has to check the clock, because no thread wakes it for the time limit.
     pub(crate) fn end_of_waits(&self) -> Timestamp {
         if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }
@@ -249,8 +248,7 @@ impl fmt::Display for Cancelled {
 
 impl Error for Cancelled {}
 
-/// Completes when a token is raised; from [`CancellationToken::cancelled`]. Dropping it leaves nothing on the
-/// token.
+/// Completes when a token is cancelled; from [`CancellationToken::cancelled`]. Dropping it leaves nothing on the token.
 #[must_use = "it waits for nothing unless it is awaited"]
 #[derive(Debug)]
 pub struct WaitForCancellation {

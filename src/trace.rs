@@ -2,7 +2,7 @@
 //! mentions the `tracing` feature.
 //!
 //! `docs/events.md` lists them all, with their levels and fields; a test compares that page with this file
-//! (`tests/house/events.rs`). So each event is written as one call of a macro, with its message as a literal.
+//! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
 //!
 //! Each event about a task has the task's id (`task`, as text) and its name as fields of its own, since the run's
 //! span is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a
@@ -134,7 +134,7 @@ mod events {
         listens(Level::ERROR, || enabled!(target: TARGET, Level::ERROR))
     }
 
-    /// Asks the subscriber only if its level, which is one load, admits the event.
+    /// Asks the subscriber only if the level, whose check is one load, admits the event.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
         level <= LevelFilter::current() && ask_subscriber(ask)

@@ -1,25 +1,25 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value, from one of the functions here, perhaps combined with others. It is asked when the task is
+//! A trigger is a value, made by one of the functions here, perhaps combined with others. It is asked when the task is
 //! submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
-//! Most triggers answer with their first moment after [`TriggerContext::after`], in which the policy for missed runs is
-//! contained. With [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
+//! Most triggers answer with their first moment after [`TriggerContext::after`], which reflects the policy for missed
+//! runs. With [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
 //! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
 //! [`Skip`](crate::MissedRuns::Skip) the one at which it ended.
 //!
 //! # Two clocks
 //!
-//! A rate and a delay count on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall clock
-//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and follows it within 30 seconds when it is set,
-//! and when the machine has slept. Such a trigger reads [`TriggerContext::after_wall`], the same moment on the wall clock.
+//! Rates and delays count on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall clock
+//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and notices within 30 s that the clock was
+//! set or the machine slept. Its trigger reads [`TriggerContext::after_wall`], the same moment on the wall clock.
 //!
 //! # A trigger is user code
 //!
-//! It is called on the submitter's thread first and on a worker then, with no lock held. A panic on the submitter's
-//! thread is the submitter's. One on a worker ends the task as failed, and is reported like a panic of its body.
+//! It is called first on the submitter's thread and then on workers, with no lock held. A panic on the submitter's
+//! thread goes to the submitter. One on a worker ends the task as failed, and is reported like a panic of its body.
 
 mod context;
 mod retry;
@@ -66,22 +66,22 @@ pub trait Trigger: Send + 'static {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due>;
 
     /// Returns `true` if the trigger may be asked again before the task has run, because the wall clock has been set
-    /// back. It is then asked as after the last run, except that [`after`](TriggerContext::after) is now, and has to be
-    /// a function of the context. If it answers `None`, or is not asked, its plan stands. A trigger whose moments must
-    /// not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
+    /// back. It is then asked as after the last run, except that [`after`](TriggerContext::after) is now, so its answer
+    /// has to depend on the context alone. If it answers `None`, or is not asked, its plan stands. A trigger whose
+    /// moments must not come twice also looks at [`planned_wall`](TriggerContext::planned_wall).
     ///
     /// Called once, when the task gets this trigger.
     fn is_asked_again(&mut self) -> bool {
         self.inner().is_some_and(|inner| inner.is_asked_again())
     }
 
-    /// Returns the trigger that this one wraps, if it wraps one. Each method but [`next`](Self::next) asks that
-    /// trigger, unless it is written here as well: so a wrapper needs no more than these two.
+    /// Returns the trigger that this one wraps, if it wraps one. Each method but [`next`](Self::next) asks that trigger
+    /// by default, so a wrapper needs only these two.
     ///
     /// ```
     /// use punctual::{Trigger, trigger::{Due, TriggerContext}};
     ///
-    /// /// Another trigger, whose moments are printed.
+    /// /// Prints the moments of another trigger.
     /// struct Printed<G>(G);
     ///
     /// impl<G: Trigger> Trigger for Printed<G> {
@@ -100,46 +100,46 @@ pub trait Trigger: Send + 'static {
         None
     }
 
-    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer to `last`. A trigger has
-    /// no offset unless it says so; [jitter](Self::jitter) and [tolerance](Self::tolerance) are offsets.
+    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer to `last`. By default a
+    /// trigger has no offset; [jitter](Self::jitter) and [tolerance](Self::tolerance) are offsets.
     ///
-    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run later:
-    /// [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is earlier by the
-    /// offset. Lateness counts from the end of the offset.
+    /// The moment itself stays the [tick](crate::gate::Tick), and the trigger later sees it as the run's
+    /// [`planned`](TriggerContext::planned) moment; [`after`](TriggerContext::after) is earlier by the offset. Lateness
+    /// counts from the end of the offset.
     fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         self.inner().map_or(Duration::ZERO, |inner| inner.offset(moment, last))
     }
 
-    /// Called once, before all other calls, if the task has a [gate](crate::gate): replicas in other processes compete
+    /// Called once, before all other calls, if the task has a [gate](crate::gate). Replicas in other processes compete
     /// for its moments, so the trigger has to plan the same ones, with the same offsets, on each. `name` is the name of
-    /// the task. If it cannot, it returns `false`, and the submission is refused, with
+    /// the task. A trigger that cannot do so returns `false`, and the submission is refused, with
     /// [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
     fn share(&mut self, name: Option<&str>) -> bool {
         self.inner().is_none_or(|inner| inner.share(name))
     }
 
-    /// Returns which attempt the planned run is, if the trigger plans what follows a failed run, as one with
+    /// Returns which attempt the planned run is, if the trigger plans what follows a failed run, as
     /// [`retry`](Self::retry) does. The first failure then does not end the series, unless
-    /// [`on_failure`](crate::TaskBuilder::on_failure) says so, and the report of a failure says
-    /// [which attempt](crate::FailureReport::attempt) it was.
+    /// [`on_failure`](crate::TaskBuilder::on_failure) says so, and the report of a failure says [which
+    /// attempt](crate::FailureReport::attempt) it was.
     ///
-    /// Called when the task gets this trigger, and then after each answer of [`next`](Self::next), until there is none.
+    /// Called when the task gets this trigger, and after each answer of [`next`](Self::next), until it returns `None`.
     fn attempt(&mut self) -> Option<Attempt> {
         self.inner()?.attempt()
     }
 
     /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many runs were missed
-    /// between, for [`missed_runs`](crate::TaskContext::missed_runs). Zero if the trigger does not count them. One that
-    /// would have to count long may return what it has.
+    /// in between, for [`missed_runs`](crate::TaskContext::missed_runs). Zero if the trigger does not count them. One
+    /// that would have to count for long may return what it has.
     ///
-    /// Called on a worker: before a late run that stands for others, after one that others were left out after, and
-    /// with [`Skip`](crate::MissedRuns::Skip) before each late run, where one moment [leaves it
+    /// Called on a worker: before a late run that stands for others, after a run if later ones were left out, and with
+    /// [`Skip`](crate::MissedRuns::Skip) before each late run, which a single moment [leaves
     /// out](crate::MissedRuns#overdue-runs).
     fn between(&mut self, from: Due, to: Due) -> u64 {
         self.inner().map_or(0, |inner| inner.between(from, to))
     }
 
-    /// Ends the series after `runs` runs of the task, those [beside the schedule](crate::TaskHandle::run_now) included.
+    /// Ends the series after `runs` runs of the task, including any [beside the schedule](crate::TaskHandle::run_now).
     ///
     /// ```
     /// use std::time::Duration;
@@ -157,8 +157,8 @@ pub trait Trigger: Send + 'static {
         Times { inner: self, runs }
     }
 
-    /// Ends the series before the first run that would be later than `end`. A run at exactly that
-    /// moment takes place. The end may be on either clock, whichever the runs are on.
+    /// Ends the series before the first run that would be later than `end`. A run at exactly that moment takes place.
+    /// The end may be on either clock, whichever clock the runs are on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -180,13 +180,14 @@ pub trait Trigger: Send + 'static {
         Until { inner: self, end: end.into() }
     }
 
-    /// Tries a failed run again after the delays of `backoff`, whether that is sooner or later than the next moment of
-    /// this trigger. When an attempt has succeeded, or the last was made, the trigger goes on from where it was: its
-    /// grid does not move, and moments that have passed are left out.
+    /// Retries a failed run after the delays of `backoff`, whether that is sooner or later than the next moment of this
+    /// trigger. Once an attempt has succeeded, or the last was made, the trigger goes on from where it was: its grid
+    /// does not move, and moments that have passed are left out.
     ///
-    /// A failure does not end such a series, unless [`on_failure`](crate::TaskBuilder::on_failure) says so. Attempts are runs
-    /// of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is. `until` and `times` apply to
-    /// retries only if they are called after this: `every(period).retry(backoff).until(end)` runs nothing after the end.
+    /// A failure does not end such a series, unless [`on_failure`](crate::TaskBuilder::on_failure) says so. Attempts
+    /// are runs of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which attempt a run is. `until`
+    /// and `times` apply to retries only if called after this: `every(period).retry(backoff).until(end)` runs nothing
+    /// after the end.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -197,7 +198,7 @@ pub trait Trigger: Send + 'static {
     /// let (second, time) = (Duration::from_secs(1), clock.clone());
     /// let (tell, told) = mpsc::channel();
     ///
-    /// // Each minute; after a failure 5, 10 and 20 seconds later; and then at the next full minute.
+    /// // Every minute; after a failure, again 5, 10 and 20 seconds later; then at the next full minute.
     /// let backoff = Backoff::exponential(5 * second, 20 * second).max_attempts(4);
     /// executor.repeat(every(60 * second).retry(backoff), move || {
     ///     tell.send(time.elapsed().as_secs()).ok();
@@ -215,13 +216,13 @@ pub trait Trigger: Send + 'static {
         Retry::new(self, backoff)
     }
 
-    /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at once. The runs
-    /// do not drift: the trigger inside is shown the moments that it chose. A run is not late before its span is over.
+    /// Delays each run by a random span below `most`, so that tasks on many machines do not all run at once. The runs
+    /// do not drift: the inner trigger sees the moments that it chose. A run is late only after its span.
     ///
-    /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the same each time: a
-    /// function of the seed and the trigger's moment, if that is on the wall clock, and otherwise of the seed and the
-    /// number of the run. `most` should be shorter than the time between two runs. The cookbook in the book has an
-    /// example (`docs/book/cookbook/timers.md`).
+    /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them repeatable: a function
+    /// of the seed and the trigger's moment, if that is on the wall clock, and otherwise of the seed and the run's
+    /// number. `most` should be shorter than the time between two runs. The book's cookbook has an example
+    /// (`docs/book/cookbook/timers.md`).
     ///
     /// # Behind a gate
     ///
@@ -238,18 +239,18 @@ pub trait Trigger: Send + 'static {
         Jitter { inner: self, most, seed, is_seeded: false }
     }
 
-    /// Lets each run start up to `most` after its moment, so that one wake-up serves many tasks: for polls and flushes,
-    /// whose exact moment does not matter. Apple has a tolerance for timers, Windows coalescable timers, Linux slack.
+    /// Lets each run start up to `most` after its moment, so that one wake-up serves many tasks: for polls and flushes
+    /// whose exact moment does not matter. Apple has timer tolerance, Windows coalescable timers, Linux timer slack.
     ///
-    /// A run is due at the roundest moment of its span, the one that the greatest power of two of nanoseconds divides.
-    /// So the tasks of one clock meet, whatever their periods and tolerances, and run in the order of their submission.
-    /// A run is never early, and the runs do not drift: the trigger inside is shown the moments that it chose. `most`
-    /// should be shorter than the time between two runs: otherwise several of them are due at one moment.
+    /// A run is due at the roundest moment of its span, the one divisible, in nanoseconds, by the greatest power of
+    /// two. So tasks on one clock meet, whatever their periods and tolerances, and run in the order of their
+    /// submission. A run is never early, and the runs do not drift: the inner trigger sees the moments that it chose.
+    /// `most` should be shorter than the time between two runs: otherwise several are due at once.
     ///
     /// [`delay`](crate::TaskHandle::delay) and [`next_run`](crate::PendingTask::next_run) show when the run is due.
-    /// Lateness, histograms, [missed runs](crate::MissedRuns) and [`until`](Self::until) go by that. A moment that a
-    /// caller asks for, as by [`reschedule`](crate::TaskHandle::reschedule), is exact. `jitter` comes before the
-    /// tolerance, since it would scatter the runs again. Costs what a trigger of one's own costs at each run.
+    /// Lateness, histograms, [missed runs](crate::MissedRuns) and [`until`](Self::until) count from then. A moment that
+    /// a caller asks for, as with [`reschedule`](crate::TaskHandle::reschedule), is exact. Apply `jitter` before the
+    /// tolerance: after it, it would scatter the runs again. Each run costs as much as with a trigger of your own.
     ///
     /// ```
     /// use std::time::Duration;
@@ -277,7 +278,7 @@ pub trait Trigger: Send + 'static {
 }
 
 /// Runs at a fixed rate: at once, and then at the end of each period. Runs do not drift: they are planned on a grid,
-/// whenever they really take place.
+/// however late they start.
 ///
 /// A period of zero is refused at submission, with [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another
 /// trigger it is not recognised, and the runs follow each other without a pause.
@@ -299,7 +300,7 @@ pub fn every(period: Duration) -> Every {
 
 /// Runs with a fixed delay: at once, and then each time `delay` after the end of the previous run.
 ///
-/// A delay of zero is refused as a period of zero is, by [`every`].
+/// A delay of zero is refused, as a period of zero is for [`every`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -328,7 +329,7 @@ pub struct Every {
 }
 
 impl Every {
-    /// Sets the delay of the first run; without this call there is none.
+    /// Sets the delay of the first run; by default there is none.
     pub fn first_in(mut self, delay: Duration) -> Self {
         self.first = delay;
         self
@@ -379,9 +380,9 @@ pub fn at(moments: impl IntoIterator<Item: Into<Due>, IntoIter: Send + 'static>)
     })
 }
 
-/// Runs only on request: by [`run_now`](crate::TaskHandle::run_now), for once; by
-/// [`reschedule`](crate::TaskHandle::reschedule), for after the last request; or by
-/// [`run_within`](crate::TaskHandle::run_within), for after the first.
+/// Runs only on request: at once ([`run_now`](crate::TaskHandle::run_now)), some time after the last request
+/// ([`reschedule`](crate::TaskHandle::reschedule)), or some time after the first
+/// ([`run_within`](crate::TaskHandle::run_within)).
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, trigger::on_demand};
@@ -396,7 +397,7 @@ pub fn on_demand() -> impl Trigger {
     from_fn(|_| Some(Due::OnDemand))
 }
 
-/// Runs when the function says.
+/// Runs whenever the function says.
 ///
 /// ```
 /// use std::time::Duration;
@@ -422,7 +423,7 @@ impl<F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static> Trigger for 
     }
 }
 
-/// A number of runs of another trigger; from [`Trigger::times`].
+/// A limited number of runs of another trigger; from [`Trigger::times`].
 #[derive(Clone, Debug)]
 pub struct Times<G> {
     inner: G,
@@ -549,7 +550,7 @@ impl<G: Trigger> Trigger for Tolerance<G> {
 
     fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         let offset = self.inner.offset(moment, last);
-        // Each clock counts from an origin that all tasks have in common.
+        // Each clock counts from an origin that all tasks share.
         let from = match moment.later_by(offset) {
             Some(Due::At(moment)) => last.clock.deadline_of(moment).as_nanos(),
             Some(Due::Wall(moment)) => {

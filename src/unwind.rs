@@ -7,20 +7,20 @@
 //!    caller, are called where they are needed.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the process's panic hook has reported it.
-//!    Dropping a payload is user code again: if that panics too, the second payload is leaked, or this might go on for ever.
+//!    Dropping a payload is user code again: if that panics too, the second payload is leaked, lest this go on forever.
 //!
 //! # The one panic that cannot be contained
 //!
-//! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a capture
-//! that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so there even that is
-//! contained.
+//! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a
+//! capture that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so there even
+//! that is contained.
 //!
 //! # Where a panic began
 //!
-//! Only the process's panic hook learns where a panic begins, but not whether it leaves the call: another may have been
-//! caught inside, or resumed. So the hook records each panic that begins in a call of [`contain_located`], which then looks
-//! its own up among them. The first executor with a failure handler puts the hook before the process's own
-//! ([`note_locations`]).
+//! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the call: others
+//! may have been caught inside, or resumed. So the hook records each panic that begins in a call of
+//! [`contain_located`], which then looks up its own. The first executor with a failure handler puts the hook before the
+//! process's own ([`note_locations`]).
 
 use std::{
     any::{Any, TypeId},
@@ -45,7 +45,7 @@ const CALLED: &str = "user code is about to run";
 /// A panic that has been contained, and where it began, if that is known.
 pub(crate) type Panic = (PanicPayload, Option<PanicLocation>);
 
-/// Calls user code. A panic is returned as its payload.
+/// Calls user code. Returns a panic as its payload.
 ///
 /// Unwind safety is asserted: a one-shot closure is gone after the call, and a periodic one is dropped
 /// after a panic, unless its user has decided otherwise with a `FailurePolicy`.
@@ -79,7 +79,7 @@ fn discard_payload(payload: PanicPayload) {
 }
 
 /// Drops user values. A panic is passed to `lost`, and goes no further.
-// Always inlined: a worker drops each task in this way, and mostly just counts the owners.
+// Always inlined: a worker drops each task in this way, and mostly just decrements a reference count.
 #[inline(always)]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce(Panic)) {
     rank::assert_none_held(CALLED);
@@ -99,7 +99,7 @@ fn discard_noting<T>(value: T, lost: impl FnOnce(Panic)) {
     contain_noted(&mut || drop(value.take())).unwrap_or_else(lost);
 }
 
-/// A value whose drop is user code. When this is dropped, a panic in its drop goes no further.
+/// A value whose drop is user code. When this wrapper is dropped, a panic in the value's drop goes no further.
 #[derive(Clone)]
 pub(crate) struct Contained<T>(Option<T>);
 
@@ -117,7 +117,7 @@ impl<T> Contained<T> {
         self.0.take()
     }
 
-    // Apart, so that a drop after `take` is one comparison.
+    // Kept apart, so that a drop after `take` is one comparison.
     #[inline(never)]
     fn discard(&mut self) {
         discard(self.0.take());
@@ -156,8 +156,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc`, or as it is if it is an `Arc` of a factory or a handler already: otherwise each read and set
-/// would wrap it once more. The caller names `T`, which inference would take from `erase`.
+/// Returns `value` in an `Arc`, or unchanged if it already is an `Arc` of a factory or a handler: otherwise each read
+/// and set would wrap it once more. The caller names `T`, which inference would take from `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
@@ -169,7 +169,7 @@ pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     }
 }
 
-/// User code that a user can replace while an executor works: its thread factory, and its rejection handler.
+/// User code that a user can replace while an executor runs: its thread factory, and its rejection handler.
 pub(crate) struct Replaceable<T: ?Sized>(Mutex<Callback<T>>);
 
 impl<T: ?Sized> Replaceable<T> {
@@ -189,7 +189,7 @@ impl<T: ?Sized> Replaceable<T> {
     }
 }
 
-/// Wakes all of them, even if the waker of one panics.
+/// Wakes all of them, even if one panics.
 #[inline]
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(|waker| shield(|| waker.wake()));
@@ -246,7 +246,7 @@ thread_local! {
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
-/// Starts to record the location of every panic. Does nothing on a thread that panics, which cannot change the hook.
+/// Starts to record the location of every panic. Does nothing on a panicking thread, which cannot change the hook.
 pub(crate) fn note_locations() {
     static HOOKED: Once = Once::new();
     if std::thread::panicking() {
@@ -306,7 +306,7 @@ fn contain_noted(call: &mut dyn FnMut()) -> Result<(), Panic> {
     called.map_err(|payload| {
         let (kind, message) = ((*payload).type_id(), message_of(&*payload));
         let is_it = |(payload, text, _): &Begun| *payload == kind && **text == *message;
-        // The last of these panics that may be this one.
+        // The last recorded panic that may be this one.
         let begun = begun.into_iter().rev().find(is_it);
         (payload, begun.map(|(_, _, location)| location))
     })

@@ -1,13 +1,13 @@
 //! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
-//! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer, or
-//! else keeps the [`Waker`] it was given, which is woken once the answer is ready. A future passes the waker of its
+//! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer,
+//! or else keeps the [`Waker`] it was given, which is woken once the answer is ready. A future passes the waker of its
 //! context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
-//! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a lock
-//! that the thread with the answer also takes: these are the two sides of `queue::waiters`. Cloning, waking or dropping
-//! a waker runs user code, so it happens outside it. A task does the same by hand, with a [`WaitList`]
-//! (`task::awaited`): its node has only one lock.
+//! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
+//! lock that the thread with the answer also takes: these are the two sides of `queue::waiters`. Cloning, waking or
+//! dropping a waker runs user code, so it happens outside the lock. A task does the same by hand, with a [`WaitList`]
+//! (`task::awaited`), because its node has only one lock.
 
 use std::{
     mem,
@@ -31,7 +31,7 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of the methods here.
+/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of its methods.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
 impl<T, const RANK: u8> Watched<T, RANK> {
@@ -44,8 +44,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         WatchedGuard(self.0.lock())
     }
 
-    /// A poll: returns what `look` finds **under the lock**, or keeps the waker. A waiter that has its answer is not on the
-    /// list any more.
+    /// A poll: returns what `look` finds **under the lock**, or keeps the waker. A waiter that has its answer is no
+    /// longer on the list.
     pub(crate) fn poll<R>(
         &self,
         place: &mut Place,
@@ -61,7 +61,7 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         answer
     }
 
-    /// Takes a waiter that gives up off the list. Returns `false` if it was not there: it has been woken.
+    /// Removes from the list a waiter that gives up. Returns `false` if it was not there: it has been woken.
     pub(crate) fn forget(&self, place: &mut Place) -> bool {
         // The lock is released before the waker is dropped.
         let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };
@@ -105,11 +105,11 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in the order in which they came: their moments are equal.
+/// The wakers of all threads and futures that wait for one thing, in the order of arrival: their timestamps are equal.
 pub(crate) type WaitList = Wakers;
 
-/// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that was woken for
-/// nothing gets its old place back. Its waker does not identify it: different waiters may have the same.
+/// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that was woken
+/// for nothing gets its old place back. Its waker does not identify it: different waiters may share one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place(u64);
 
@@ -168,7 +168,7 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
     let parker = Parker::current();
     let wait = clock.wait(&parker);
     loop {
-        // Read before the poll, so that an answer that comes in between is not called late.
+        // Read before the poll, so that an answer that comes in between does not count as late.
         let is_over = deadline < Timestamp::NEVER && clock.read() >= deadline;
         if poll(parker.waker()) || is_over {
             return;
@@ -177,8 +177,8 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
     }
 }
 
-/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll` has
-/// an answer, and registers nothing.
+/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll`
+/// has an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,

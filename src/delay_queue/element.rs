@@ -1,5 +1,5 @@
-//! The types around one element of the queue: its key, how it leaves, its own deadline, whether it can be inspected, and the
-//! error of an insertion, which holds the element.
+//! The types around one element of the queue: its key, how it leaves, its own deadline, whether it can be inspected,
+//! and the error of an insertion, which holds the element.
 
 use std::{
     error::Error,
@@ -35,7 +35,7 @@ impl Key {
         Self { queue, ticket }
     }
 
-    /// Returns the ticket if the key belongs to queue `queue`.
+    /// Returns the ticket if the key belongs to this queue.
     pub(super) fn ticket_in(self, queue: u64) -> Option<Ticket> {
         (self.queue == queue).then_some(self.ticket)
     }
@@ -73,8 +73,7 @@ impl fmt::Debug for Key {
 pub struct Expired<T> {
     /// The element.
     pub element: T,
-    /// The key that the element had, to be compared with others. It finds nothing in the queue any
-    /// more.
+    /// The key that the element had, to be compared with others. It finds nothing in the queue any more.
     pub key: Key,
     /// When it expired.
     pub deadline: Instant,
@@ -151,12 +150,11 @@ mod sealed {
     }
 }
 
-/// A type whose `clone` is like copying a number: it does not block, does not panic, and does not use
-/// the queue. Elements of such a type can be [inspected](super::DelayQueue::peek) while they are
-/// in the queue.
+/// A type whose `clone` is like copying a number: it does not block, does not panic, and does not use the queue.
+/// Elements of such a type can be [inspected](super::DelayQueue::peek) while they are in the queue.
 ///
-/// Numbers, references, `Arc`, addresses and times are such types, and compounds of these. Elements
-/// of other types can be queued in an `Arc`, and a small type of your own can implement the trait:
+/// Numbers, references, `Arc`, addresses and times are such types, and so are compounds of these. Elements of other
+/// types can be queued in an `Arc`, and a small type of your own can implement the trait:
 ///
 /// ```
 /// use punctual::delay_queue::CheapClone;
@@ -167,8 +165,8 @@ mod sealed {
 /// impl CheapClone for OrderNumber {}
 /// ```
 ///
-/// If a type breaks the promise, all users of the queue wait for its `clone`, and the queue deadlocks
-/// if that uses the queue.
+/// If a type breaks the promise, all users of the queue wait for its `clone`, and the queue deadlocks if that `clone`
+/// uses it.
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` cannot be looked at while they are in the queue",
     note = "cloning one would be user code under the queue's lock; queue `Arc<{Self}>`, or write `impl CheapClone for {Self} {{}}` if a clone is as cheap as that of a number"

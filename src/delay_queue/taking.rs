@@ -1,15 +1,15 @@
 //! Taking elements that have expired: with and without blocking, awaited on any runtime, and all at once.
 //!
 //! A thread that waits for an element sleeps with a time limit. A future or a stream is a waiter like a thread
-//! (`queue/waiting.rs`), but has only a waker, which a [`WaiterAlarm`] wakes in time. Of all tasks that await one queue at
-//! most two are armed, the leader and its deputy, so there are few alarms.
+//! (`queue/waiting.rs`), but has only a waker, which a [`WaiterAlarm`] wakes in time. Of all tasks that await one
+//! queue, at most two are armed, the leader and its deputy, so there are few alarms.
 //!
 //! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. It starts with
 //!   the first alarm, sleeps while there is none, and never ends.
 //! * A manual clock keeps its alarms itself, and calls the wakers when it is moved.
 //!
 //! If the thread cannot start, the waker is called at once: the task polls, finds nothing, sets the next alarm and so
-//! tries again. That costs a core, but no wake-up is late or lost. A waker that blocks delays all alarms of the
+//! tries again. That keeps a core busy, but no wake-up is late or lost. A waker that blocks delays all alarms of the
 //! process, as it would block the thread of any runtime.
 
 use std::{
@@ -62,10 +62,10 @@ impl<T> DelayQueue<T> {
         self.take_by(Timestamp::NEVER)
     }
 
-    /// Blocks until an element has expired, or until `limit` is reached, and takes it. Returns
-    /// `Ok(None)` if the queue is [closed](Self::close) and empty. An element that has expired when the
-    /// limit is reached is taken, unless a token was raised before the call. Java:
-    /// `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
+    /// Blocks until an element has expired, or until `limit` is reached, and takes it. Returns `Ok(None)` if the queue
+    /// is [closed](Self::close) and empty. An element that has expired when the limit is reached is taken, unless the
+    /// token was cancelled before the call. Java: `poll(timeout, unit)`, and `take` in a thread that may be
+    /// interrupted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -80,8 +80,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`LimitReached`], which says whether the time was up or the token was raised. Nothing is
-    /// taken then.
+    /// Returns [`LimitReached`], which says whether the time was up or the token was cancelled. Nothing is taken then.
     #[doc(alias("recv_timeout", "interrupt"))]
     pub fn take_within(&self, limit: impl Into<Limit>) -> Result<Option<Expired<T>>, LimitReached> {
         let limit = limit.into();
@@ -94,10 +93,9 @@ impl<T> DelayQueue<T> {
         if taken.is_some() || is_end() { Ok(taken) } else { Err(limit.reached()) }
     }
 
-    /// Takes an element if one has expired; does not block. Java: `poll()`, and `remove()` since
-    /// Java 21.
+    /// Takes an element if one has expired; does not block. Java: `poll()`, and `remove()` since Java 21.
     ///
-    /// `None` does not tell whether there will be more: see [`is_finished`](Self::is_finished).
+    /// `None` does not say whether more will come: see [`is_finished`](Self::is_finished).
     #[doc(alias("try_take", "try_recv"))]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
@@ -111,10 +109,10 @@ impl<T> DelayQueue<T> {
         iter::from_fn(|| self.take()).fuse()
     }
 
-    /// Returns an iterator over the elements that have expired by this call. It takes one element at a
-    /// time and does not block. Elements that it is not asked for stay in the queue:
-    /// `drain().take(10)` takes ten at most, and `drain()` alone none. An element that is inserted
-    /// meanwhile and had expired by this call is taken, too. Java: `drainTo`.
+    /// Returns an iterator over the elements that have expired by the time of this call. It takes one element at a time
+    /// and does not block. Elements that the caller does not ask it for stay in the queue: `drain().take(10)` takes ten
+    /// at most, and `drain()` alone none. An element that is inserted meanwhile and had expired by this call is taken,
+    /// too. Java: `drainTo`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -140,9 +138,8 @@ impl<T> DelayQueue<T> {
     /// Moves at most `limit` of the elements that have expired by this call to `sink`, and returns
     /// their number. Does not block. Java: `drainTo(sink, max)`.
     ///
-    /// An element has left the queue when the sink gets it. If the sink panics, the element that it
-    /// holds is lost; all others stay. An element that is inserted meanwhile and had expired by this
-    /// call is moved, too.
+    /// An element has left the queue when the sink gets it. If the sink panics, the element that it holds is lost; all
+    /// others stay. An element that is inserted meanwhile and had expired by this call is moved, too.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -164,9 +161,8 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// The sink may refuse an element by returning it. The draining ends then, and returns that element.
-    /// To put it back, [insert](Self::insert) it: it gets a new key, and a place behind others with
-    /// the same deadline.
+    /// The sink may refuse an element by returning it. The call then ends, and returns that element. To put it back,
+    /// [insert](Self::insert) it: it gets a new key, and a place behind others with the same deadline.
     pub fn drain_to(
         &self,
         limit: usize,
@@ -179,10 +175,9 @@ impl<T> DelayQueue<T> {
     /// Returns a future that waits for the next element to expire and takes it. It resolves to `None`
     /// once the queue is [closed](Self::close) and empty. It works with any runtime.
     ///
-    /// Any number of tasks may await, together with threads that block. Dropping the future takes
-    /// nothing out of the queue, so it may lose a `select`. Like a future that waits for an async
-    /// lock or channel, it must be polled or dropped once it has been woken: until then the other
-    /// waiters of this queue may go on waiting.
+    /// Any number of tasks may await, together with threads that block. Dropping the future takes nothing out of the
+    /// queue, so it may lose a `select`. Like a future that waits for an async lock or channel, it must be polled or
+    /// dropped once it has been woken: until then the other waiters of this queue may go on waiting.
     ///
     /// The first future that waits on the system's clock starts a thread, one for the whole process,
     /// which wakes the tasks.
@@ -205,9 +200,9 @@ impl<T> DelayQueue<T> {
         NextExpired { queue: self, waiter: AsyncWaiter::new() }
     }
 
-    /// Returns a stream of the elements that expire, which ends when the queue is closed and empty.
-    /// With the feature `stream` it is a `futures_core::Stream`; without it, it has
-    /// [`next`](ExpirationStream::next). Otherwise as [`next`](Self::next).
+    /// Returns a stream of the elements as they expire; it ends when the queue is closed and empty. With the feature
+    /// `stream` it is a `futures_core::Stream`; without it, it has [`next`](ExpirationStream::next). Otherwise as
+    /// [`next`](Self::next).
     ///
     /// ```
     /// use std::time::Duration;
@@ -237,11 +232,11 @@ impl<T> DelayQueue<T> {
 
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
         let parker = Parker::current();
-        // From here on the token wakes this thread, which then asks for its limit again.
+        // From here on the token wakes this thread, which then reads its limit again.
         let mut places = Places::default();
         let is_raised = token.poll_raised(&mut places, parker.waker()).is_some();
         let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
-        // By this very parker: a thread that is being torn down gets another one each time.
+        // With this very parker: a thread that is being torn down would get a new one each time.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(&mut places);
         taken.map(|(entry, _)| self.expired(entry))
@@ -254,7 +249,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// A future of the next element that expires. See [`DelayQueue::next`].
+/// A future of the next element to expire. See [`DelayQueue::next`].
 #[must_use = "it takes nothing unless it is awaited"]
 pub struct NextExpired<'a, T> {
     queue: &'a DelayQueue<T>,
@@ -284,7 +279,7 @@ impl<T> fmt::Debug for NextExpired<'_, T> {
     }
 }
 
-/// A stream of the elements that expire. See [`DelayQueue::stream`].
+/// A stream of the elements as they expire. See [`DelayQueue::stream`].
 #[must_use = "it takes nothing unless it is polled"]
 pub struct ExpirationStream<'a, T>(NextExpired<'a, T>);
 
@@ -349,7 +344,7 @@ impl Drop for WaiterAlarm {
     }
 }
 
-/// The alarms of the system's clock, for their thread.
+/// The alarms on the system's clock, which one thread serves.
 struct SystemAlarms {
     clock: Clock,
     list: Watched<Wakers>,
@@ -361,7 +356,7 @@ impl SystemAlarms {
         ALARMS.get_or_init(|| Self { clock: Clock::system(), list: Watched::default() })
     }
 
-    /// Sets an alarm for a deadline of `clock`, and starts the thread with the first one. Returns the waker if no thread could
+    /// Sets an alarm for a deadline of `clock`; the first alarm starts the thread. Returns the waker if no thread could
     /// start.
     fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));

@@ -1,4 +1,4 @@
-//! What can be seen of an executor: the numbers of its workers and tasks, in one consistent snapshot, the running
+//! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, the running
 //! and the pending tasks, and all of these as data for `serde`.
 //!
 //! The counts are read under the lock of the workers and then all locks of the queue: meanwhile no worker is added
@@ -9,7 +9,7 @@
 //!   active = taken − returned − ended        (each worker counts what ended: `crate::statistics`)
 //! ```
 //!
-//! So the statements that [`Statistics`] makes hold at any time. `active <= pool_size` holds because a worker is
+//! So the equations that [`Statistics`] documents hold at any time. `active <= pool_size` holds because a worker is
 //! counted when it begins, and counts the end of its task before it takes another.
 
 use std::{
@@ -28,17 +28,17 @@ use crate::{
     unwind::discard,
 };
 
-/// # Looking
+/// # Inspecting
 impl Handle {
     /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes time linear in the
-    /// number of workers; submissions and workers wait meanwhile, which is less than a microsecond. [`Statistics`]
-    /// has an example.
+    /// number of workers; submissions and workers wait meanwhile, for less than a microsecond. [`Statistics`] has an
+    /// example.
     #[doc(alias("metrics", "stats"))]
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.pool())
     }
 
-    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
+    /// Returns how many tasks are pending; running tasks do not count. Java: `getQueue().size()`.
     pub fn pending_count(&self) -> usize {
         self.pool().queue.len()
     }
@@ -90,8 +90,8 @@ impl Handle {
         RunningTask::all(self.pool())
     }
 
-    /// Returns the first of the due tasks and how long it has been due, which is how far the executor is behind;
-    /// `None` if nothing is due. Takes time linear in the number of cores.
+    /// Returns the first due task and how long it has been due, which is how far the executor is behind; `None` if
+    /// nothing is due. Takes time linear in the number of cores.
     pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
         let now = self.pool().clock().read();
         let first = self.pool().queue.first_due(now)?;
@@ -107,7 +107,7 @@ impl Handle {
     }
 }
 
-/// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
+/// The numbers of workers and tasks that an executor has and has had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
 ///
 /// Always `submitted == pending + active + completed + failed + cancelled`,
@@ -131,7 +131,7 @@ impl Handle {
 pub struct Statistics {
     /// The state of the executor.
     pub state: ExecutorState,
-    /// The number of workers that there are to be. Java: `getCorePoolSize`.
+    /// The number of workers that the executor is to have. Java: `getCorePoolSize`.
     pub core_pool_size: usize,
     /// The number of workers. Java: `getPoolSize`.
     pub pool_size: usize,
@@ -147,28 +147,28 @@ pub struct Statistics {
     pub completed: u64,
     /// The number of tasks that ended because a run failed.
     pub failed: u64,
-    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal and a shutdown,
-    /// and those that `shutdown_now` gave back even if the caller ran them. One that is cancelled while it runs is
-    /// active until its body has returned.
+    /// The number of tasks that were cancelled: on request, by a timeout, a removal or a shutdown, or returned by
+    /// `shutdown_now`, even if the caller then ran them. One that is cancelled while it runs counts as active until its
+    /// body has returned.
     pub cancelled: u64,
     /// The number of submissions that were not admitted, whatever the handler did with them.
     pub rejected: u64,
-    /// The number of these that [`CallerRunsPolicy`](crate::CallerRunsPolicy), or another handler, ran on the
-    /// thread that submitted them.
+    /// The number of rejected tasks that [`CallerRunsPolicy`](crate::CallerRunsPolicy), or another handler, ran on the
+    /// submitting thread.
     pub caller_runs: u64,
-    /// The number of the caller's runs that failed.
+    /// The number of those caller's runs that failed.
     pub caller_panics: u64,
-    /// The number of runs; each run of a periodic task counts, and none of the caller's.
+    /// The number of runs. Each run of a periodic task counts; a run by the caller does not.
     pub runs: u64,
-    /// The number of these that failed, or exceeded their [time limit](crate::TaskBuilder::timeout), including
-    /// those after which the task went on.
+    /// The number of runs that failed, or exceeded their [time limit](crate::TaskBuilder::timeout), including those
+    /// after which the task went on.
     pub failed_runs: u64,
-    /// The number of runs of periodic tasks that did not take place because they, or the one before, were late, by
-    /// their [`MissedRuns`](crate::MissedRuns) policy. [Overdue](crate::MissedRuns#overdue-runs) runs are counted
-    /// at once, and others with the next run, or with the next that a gate skips.
+    /// The number of periodic runs that the [`MissedRuns`](crate::MissedRuns) policy left out because they, or the run
+    /// before, were late. [Overdue](crate::MissedRuns#overdue-runs) runs are counted at once, others with the next run,
+    /// or with the next that a gate skips.
     pub missed_runs: u64,
     /// The number of runs that did not take place because the task's [gate](crate::TaskBuilder::gate) said so, or
-    /// panicked. They are no runs.
+    /// panicked. They do not count as runs.
     pub gate_skips: u64,
     /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot tasks, whether
     /// they waited or ran, and by single runs of periodic tasks.
@@ -239,7 +239,7 @@ impl Statistics {
             failed_runs: done.failed_runs,
             missed_runs: done.missed_runs,
             gate_skips: done.gate_skips,
-            timed_out: pool.timeouts.exceeded.number(),
+            timed_out: pool.extensions.timed_out(),
         }
     }
 }
@@ -263,7 +263,7 @@ impl RunningTask {
             .collect()
     }
 
-    /// Returns the number of the task.
+    /// Returns the id of the task.
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
@@ -273,7 +273,7 @@ impl RunningTask {
         self.task.name()
     }
 
-    /// Returns how long the present run of the task has taken so far.
+    /// Returns how long the current run of the task has taken so far.
     pub fn running_for(&self) -> Duration {
         self.running_for
     }
@@ -286,17 +286,17 @@ impl fmt::Display for RunningTask {
     }
 }
 
-/// A pending task, as of the snapshot of [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an
-/// example. It dereferences to a handle that can cancel the task, and that shows its present state.
+/// A pending task, as of the snapshot of [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an example.
+/// It dereferences to a handle that can cancel the task, and that shows its current state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PendingTask {
     handle: TaskHandle,
-    /// When the task was due, or `None` for a task that was never due.
+    /// When the task was due, or `None` if it is never due.
     pub next_run: Option<Instant>,
-    /// How long it was until the task was due: zero if it was due already, `Duration::MAX` for a task that was never due.
+    /// How long it was until the task was due: zero if it was already due, `Duration::MAX` if it is never due.
     pub delay: Duration,
-    /// How many runs the task had had; zero for a one-shot task.
+    /// How many times the task had run; zero for a one-shot task.
     pub run_count: u64,
     /// Whether the task is periodic.
     pub is_periodic: bool,
@@ -309,7 +309,7 @@ impl PendingTask {
         Self {
             next_run: clock.instant_of(deadline),
             delay: deadline.delay_at(clock.read()),
-            // The count of a task that has begun since cannot be read.
+            // The run count of a task that has begun since cannot be read.
             run_count: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
             handle: TaskHandle::new(task, pool_ref.clone(), ticket),
@@ -325,8 +325,8 @@ impl Deref for PendingTask {
     }
 }
 
-/// One line for a log, with the present state and the rest as of the snapshot:
-/// `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`.
+/// One line for a log, with the current state, and the rest as of the snapshot: `2v-9qk0 "tea" (paused): due in 58.5s,
+/// runs 1`.
 impl fmt::Display for PendingTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let task = TaskSummary::new(self.id().0, self.name());
@@ -340,14 +340,14 @@ impl fmt::Display for PendingTask {
     }
 }
 
-/// The observable state as data for `serde`. Most of it derives its form where it is declared. Not so a **task
-/// id**, which is its text, `"2v-9qk0"`, in every format: a program in another language may read numbers as
-/// floating point, and lose the last digits of this one. A **pending task** is written as the snapshot that it is,
-/// and not read, because what is read could not hold the task. An [`Instant`](std::time::Instant) means nothing in
-/// another process, so a pending task has its delay at the time of the snapshot; one that was never due has none.
+/// The observable state as data for `serde`. Most types derive their form where they are declared. A **task id** is its
+/// text, `"2v-9qk0"`, in every format: a program in another language may read numbers as floating point, and lose the
+/// last digits of this one. A **pending task** is written as the snapshot that it is, and cannot be read back, because
+/// data cannot hold the task. An [`Instant`](std::time::Instant) means nothing in another process, so a pending task
+/// has its delay at the time of the snapshot; one that is never due has none.
 ///
-/// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test compares.
-/// Fields may be added.
+/// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test compares the
+/// two. Fields may be added.
 #[cfg(feature = "serde")]
 mod serialized {
     use std::borrow::Cow;

@@ -1,5 +1,5 @@
-//! How an executor is stopped, by its verbs or by the drop of its owner, and how its end is awaited. The
-//! protocol is the pool's (`pool::shutdown`).
+//! Stopping an executor, by its verbs or by the drop of its owner, and waiting for its end. The protocol is the pool's
+//! (`pool::shutdown`).
 //!
 //! A [`Handle`] begins a shutdown, waits for its end, and asks how far it has come. The verbs that consume the
 //! owner leave nothing for its drop to do; otherwise the drop stops the pool by its [`DropPolicy`].
@@ -22,7 +22,7 @@ use crate::{
 
 /// # Stopping
 ///
-/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) has a table of all ways to stop, and the two that consume it.
+/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) has a table of ways to stop, and the verbs that consume it.
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled: by default
     /// one-shot tasks still run, however far in the future, and periodic ones are cancelled. A one-shot task that
@@ -53,17 +53,16 @@ impl Handle {
 
     /// Shuts down within a time limit. It calls [`shutdown`](Self::shutdown), and waits for at most the
     /// [patience](Grace::patience) for the tasks that the policies keep; then it calls
-    /// [`shutdown_now`](Self::shutdown_now), which cancels what is still pending and raises the tokens of the tasks
-    /// that run, and waits for these as long as [`then`](Grace::then) allows. Returns a report of the tasks, by
-    /// number and name. Blocks for no longer than both times together, on the executor's clock; if that is a manual
-    /// one [another thread has to move it](crate::ManualClock#when-it-blocks). On the system's clock the patience
-    /// ends early once nothing runs and no task is due before its end. Java has no such method; its documentation
-    /// has a page of code instead.
+    /// [`shutdown_now`](Self::shutdown_now), which cancels the tasks still pending and the tokens of those running, and
+    /// waits for the latter as long as [`then`](Grace::then) allows. Returns a report of the tasks, by number and name.
+    /// Blocks for no longer than both times together, on the executor's clock; if that is a manual one [another thread
+    /// has to move it](crate::ManualClock#when-it-blocks). On the system's clock the patience ends early once nothing
+    /// runs and no task is due before its end. Java has no such method; its documentation has a page of code instead.
     ///
-    /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits for
-    /// nothing, whichever [`DropPolicy`] it has, and also if it waits already on another thread: at the end of
-    /// `main` the task ends with the process. To wait for it nevertheless, call
-    /// [`await_termination`](Self::await_termination), or [`close`](crate::ScheduledThreadPoolExecutor::close).
+    /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits for nothing,
+    /// whichever [`DropPolicy`] it has, even if it is already waiting on another thread: at the end of `main` the task
+    /// ends with the process. To wait for it nevertheless, call [`await_termination`](Self::await_termination), or
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close).
     ///
     /// ```
     /// use std::time::Duration;
@@ -106,7 +105,7 @@ impl Handle {
         Ok(log.read().at_end(is_over, running.map(|(id, name, _)| (id, name))))
     }
 
-    /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and returns the
+    /// Stops admitting tasks, cancels the [token](crate::TaskContext::token) of every running task, and returns the
     /// pending ones, in no particular order, to be run or dropped. Does not wait. Takes the same time however many
     /// tasks are pending; dropping them is linear in their number. Java: `shutdownNow`. [`DrainedTasks`] and
     /// [`DrainedTask`](crate::DrainedTask) have examples.
@@ -115,12 +114,12 @@ impl Handle {
         self.pool().shutdown_now()
     }
 
-    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no worker is left.
-    /// Blocks for no longer than `timeout`, of which `Duration::MAX` means without limit. Returns `true` if it has
-    /// terminated. On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). Costs
-    /// O(log n), for n that wait for this end; in the drop of a capture whose task this thread cancels it is linear
-    /// in the pending tasks. Such a drop must not wait for another thread that waits for this end, which does not
-    /// come before the capture is gone: only the thread that drops it is refused. Java: `awaitTermination`.
+    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no worker is left. Blocks
+    /// for at most `timeout`; `Duration::MAX` means no limit. Returns `true` if it has terminated. On a manual clock
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks). Costs O(log n) for n waiters; in the drop of
+    /// a capture whose task this thread cancels, the cost is linear in the pending tasks. Such a drop must not wait for
+    /// another thread that waits for this end, because the executor cannot terminate before the capture is gone: only
+    /// the thread that drops it is refused. Java: `awaitTermination`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -135,22 +134,21 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, where the executor could not terminate before this call returns: in its own
-    /// tasks and the hooks around them; in the callbacks [at the start](crate::Builder::on_thread_start) and [at
-    /// the end](crate::Builder::on_thread_stop) of its threads, and [at its own end](crate::Builder::terminated);
-    /// in its thread factory; and in the drop of a value that a shutdown on this thread is cancelling.
+    /// [`WouldDeadlock`], at once, where the executor cannot terminate before this call returns: in its own tasks and
+    /// the hooks around them; in the callbacks [at the start](crate::Builder::on_thread_start) and [at the
+    /// end](crate::Builder::on_thread_stop) of its threads, and [at its own end](crate::Builder::terminated); in its
+    /// thread factory; and in the drop of a value that a shutdown on this thread is cancelling.
     #[doc(alias = "WaitGroup")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout, false)
     }
 
     /// Returns a future that completes when the executor has terminated, as
-    /// [`await_termination`](Self::await_termination) defines it; every closure has been dropped then, and a thread
-    /// may still be about to return. It needs no runtime, is `'static`, may be dropped at any time, and stops
+    /// [`await_termination`](Self::await_termination) defines it; by then every closure has been dropped, though a
+    /// thread may still be about to return. It needs no runtime, is `'static`, may be dropped at any time, and stops
     /// nothing itself: see [how an executor is stopped in async
-    /// code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it), with an example. A poll and a drop cost
-    /// O(log n), for n that wait for this end. **A task that blocks on it, in a `block_on`, waits for itself and
-    /// never ends.**
+    /// code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it), with an example. A poll and a drop cost O(log n)
+    /// for n waiters. **A task that blocks on it, in a `block_on`, waits for itself and never ends.**
     pub fn termination(&self) -> Termination {
         Termination { handle: self.clone(), place: Place::default() }
     }
@@ -195,10 +193,10 @@ impl ScheduledThreadPoolExecutor {
         pool.join(false)
     }
 
-    /// [Closes](Self::close) until `limit` is reached, before or during the wait; then calls
-    /// [`shutdown_now`](Handle::shutdown_now), and waits for the tasks that run. **The limit is no deadline for
-    /// the call**, which a task that ignores its token keeps; [`shutdown_within`](Handle::shutdown_within) has
-    /// one. Java: `close` in a thread that is interrupted.
+    /// [Closes](Self::close); when `limit` is reached, before or during the wait, calls
+    /// [`shutdown_now`](Handle::shutdown_now) and waits for the running tasks. **The limit is no deadline for the
+    /// call**: a task that ignores its token keeps it waiting. [`shutdown_within`](Handle::shutdown_within) has a
+    /// deadline. Java: `close` in a thread that is interrupted.
     ///
     /// # Errors
     ///
@@ -284,8 +282,7 @@ impl Drop for Termination {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropPolicy {
-    /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits
-    /// for the threads.
+    /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits for the threads.
     #[default]
     Stop,
     /// Does the same without waiting: if the process ends first, the tasks end with it.

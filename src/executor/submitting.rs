@@ -1,5 +1,4 @@
-//! The verbs that submit. Each is the short form of the one on [`TaskBuilder`], which is where
-//! closures become tasks.
+//! The verbs that submit. Each is the short form of the one on [`TaskBuilder`], where closures become tasks.
 
 use std::{error::Error, time::Duration};
 
@@ -11,8 +10,8 @@ use crate::{
 
 /// # Submitting
 impl Handle {
-    /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn when it has
-    /// ended, and a panic is only [reported](crate::Builder::failure_handler).
+    /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn when the closure
+    /// ends, and a panic is only [reported](crate::Builder::failure_handler).
     /// [Blocks](Self#when-a-submission-blocks-and-what-it-costs) only while a worker is started, or if the
     /// [handler](crate::RejectedExecutionHandler) for rejected tasks does. Java: `execute`.
     ///
@@ -55,13 +54,13 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As for [`execute`](Self::execute). An `Err` that the closure returns is a result like any other; if the
-    /// future is dropped it is [reported](crate::ScheduledFuture#a-result-that-is-an-err) as a panic is.
+    /// As for [`execute`](Self::execute). An `Err` that the closure returns is a result like any other; if the future
+    /// is dropped, it is [reported](crate::ScheduledFuture#a-result-that-is-an-err) like a panic.
     ///
     /// # Async closures
     ///
-    /// The executor polls no future. A closure that returns one, as `|| async { … }` and `async || { … }` do, would
-    /// end when it has made the future, whose body would never run. So the compiler refuses it in every verb
+    /// The executor polls no future. A closure that returns one, as `|| async { … }` and `async || { … }` do, would end
+    /// once it has made the future, and the future's body would never run. So the compiler refuses it in every verb
     /// ([`TaskOutput`]), and says what to write.
     ///
     /// ```compile_fail,E0277
@@ -71,8 +70,8 @@ impl Handle {
     /// ```
     ///
     /// Block on the future inside the closure (`|| smol::block_on(async { 6 * 7 })`, or tokio's
-    /// `handle.block_on(future)`), which occupies the worker; or spawn it on a runtime (`handle.spawn(future)`). A
-    /// future that the caller of `join` is to await goes into a box: `|| Box::pin(async { … })`.
+    /// `handle.block_on(future)`), which occupies the worker; or spawn it on a runtime (`handle.spawn(future)`). If the
+    /// caller of `join` is to await the future, box it: `|| Box::pin(async { … })`.
     #[doc(alias("async", "spawn", "spawn_blocking"))]
     #[track_caller]
     pub fn submit<T: TaskOutput + Send + 'static>(
@@ -111,9 +110,9 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
-    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), on a
-    /// [`ManualClock`](crate::ManualClock) one of its own; or a [`SystemTime`](std::time::SystemTime) of the wall
-    /// clock, which is [followed](crate::trigger::Due::Wall) when it is set. A moment in the past means now; `None`
+    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), on a [`ManualClock`](crate::ManualClock)
+    /// one of its own; or a [`SystemTime`](std::time::SystemTime), for which the task
+    /// [follows](crate::trigger::Due::Wall) the wall clock when that is set. A moment in the past means now; `None`
     /// means never. Blocks as `execute` does. Java has no such method.
     ///
     /// ```
@@ -142,8 +141,8 @@ impl Handle {
         self.task().schedule_at(moment, closure)
     }
 
-    /// Runs the closure again and again, when the [trigger](crate::trigger) says, and reports what it returns: see
-    /// [`Outcome`]. One run makes up for those that were missed, unless
+    /// Runs the closure again and again, whenever the [trigger](crate::trigger) says. [`Outcome`] says what the
+    /// closure's return value means. One run makes up for those that were missed, unless
     /// [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs) says otherwise. Blocks as `execute` does.
     ///
     /// ```
@@ -214,11 +213,11 @@ impl Handle {
     ///
     /// # The result of the future
     ///
-    /// * The value of the attempt that worked.
+    /// * The value of the attempt that succeeded.
     /// * [`TaskError::Failed`](crate::TaskError::Failed) after the last attempt, with its panic or its error, which
     ///   [`downcast`](crate::TaskError::downcast) returns as it was.
-    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts, as a
-    ///   [drop](crate::DropPolicy::Stop) of the executor does. A graceful shutdown keeps it as a [delayed
+    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, even between two attempts, as by a
+    ///   [drop](crate::DropPolicy::Stop) of the executor. A graceful shutdown treats it as a [delayed
     ///   task](crate::Builder::executes_existing_delayed_tasks_after_shutdown), unless its builder says
     ///   [otherwise](crate::TaskBuilder::on_shutdown).
     ///
@@ -229,9 +228,9 @@ impl Handle {
     /// number, and [`reschedule`](crate::TaskContext::reschedule) moves the next one, if a server says how long to
     /// wait. An error that no further attempt can mend is a result: return `Ok(Err("there is no such page"))`.
     ///
-    /// A run that its [gate](crate::gate) skips, or that is later than its
-    /// [policy](crate::TaskBuilder::missed_runs) allows, is no attempt: the next one is planned as after the
-    /// failure before. If none can be planned, the last error is the result.
+    /// A run that its [gate](crate::gate) skips, or that is later than its [policy](crate::TaskBuilder::missed_runs)
+    /// allows, is no attempt: the next one is planned as after the previous failure. If none can be planned, the last
+    /// error is the result.
     ///
     /// # Errors
     ///
@@ -266,8 +265,8 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every) names
-    /// the two durations. A run reports what the closure returns, as there: see [`Outcome`].
+    /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every) names the
+    /// two durations. The closure's return value means the same in both: see [`Outcome`].
     ///
     /// # Errors
     ///
@@ -324,8 +323,8 @@ impl Handle {
     }
 
     /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
-    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock): code
-    /// that reads it runs in production and in tests.
+    /// [`schedule_at`](Self::schedule_at) takes its instants, even on a [`ManualClock`](crate::ManualClock): code that
+    /// reads this clock runs in production and in tests.
     ///
     /// ```
     /// use std::time::Duration;
@@ -345,8 +344,7 @@ impl Handle {
 }
 
 impl TaskBuilder<'_> {
-    /// Returns a handle of the executor that the task is for, for code that is passed a builder. Costs one
-    /// reference count.
+    /// Returns a handle to the task's executor, for code that is passed a builder. Costs one reference count.
     pub fn handle(&self) -> Handle {
         Handle { pool_refs: Arc::clone(self.pool_refs) }
     }

@@ -1,21 +1,21 @@
-//! A calendar: when the clock on a wall in a time zone shows certain times.
+//! A calendar trigger: it runs when the wall clock of a time zone shows certain times.
 //!
-//! An [expression] says which times, in [fields] that know no zone. The walk ([`first_from`]) finds out when a clock in the
-//! zone shows them. All moments are whole seconds. A trigger looks its zone up for each answer, so a process that runs for a
-//! year goes by the laws that were made meanwhile; a zone that has vanished leaves the trigger with the last that it had.
+//! An [expression] says which times, as [fields] that know no zone. The walk ([`first_from`]) finds the moments at
+//! which a clock in the zone shows them. All moments are whole seconds. A trigger looks its zone up for each answer, so
+//! a long-lived process follows changed rules; if the zone has vanished, it uses the rules that it last had.
 //!
 //! # The walk
 //!
-//! Between two changes of a zone's offset a moment is the time shown, minus the offset. So the search goes from one
-//! such [`Stretch`] to the next, and in each it is a search in the [fields] alone. What is special is at the two ends:
+//! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the search goes from one
+//! such [`Stretch`] to the next, and within each it searches the [fields] alone. Only the two ends are special:
 //!
 //! * **A stretch begins with a gap** if its offset is greater than the one before: the times in between are never
-//!   shown. With [`Missing::Next`] its beginning is one run if any of them matches, or if the time shown then does.
+//!   shown. With [`Missing::Next`] it begins with one run if any of them matches, or if the time shown then does.
 //! * **A stretch begins with a fold** if its offset is less: the times in between are shown again. With
-//!   [`Repeated::First`] they are left out of this stretch, with [`Repeated::Last`] of the one before.
+//!   [`Repeated::First`] they are left out of this stretch, and with [`Repeated::Last`] out of the one before.
 //!
-//! Whether a law calls a change daylight saving makes no difference. The walk ends, because the search in the fields
-//! does; only an expression whose times are always missing and skipped takes it to the year 9999.
+//! Whether a change is called daylight saving makes no difference. The walk ends because the search in the fields does;
+//! only an expression whose times are always missing and skipped takes it to the year 9999.
 
 mod expression;
 mod fields;
@@ -37,7 +37,7 @@ use crate::{
     trigger::{Due, TriggerContext},
 };
 
-/// Runs when a clock in a time zone shows the times of a cron expression.
+/// Runs at the times of a cron expression, on the wall clock of a time zone.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -55,48 +55,48 @@ use crate::{
 ///
 /// # The expression
 ///
-/// Five fields, or six with the second first, between spaces:
+/// Five fields, or six with the seconds first, separated by spaces:
 ///
 /// | field | values | also |
 /// |---|---|---|
 /// | second | 0–59 | |
 /// | minute | 0–59 | |
 /// | hour | 0–23 | |
-/// | day of the month | 1–31 | `L` the last day, `15W` the day from Monday to Friday nearest to the 15th in the same month, `LW` the last one of them |
+/// | day of the month | 1–31 | `L` the last day, `15W` the weekday (Monday to Friday) nearest to the 15th in the same month, `LW` the last weekday |
 /// | month | 1–12, `JAN`–`DEC` | |
 /// | day of the week | 0–7, `SUN`–`SAT`; 0 and 7 are Sunday | `FRIL` the last Friday of the month, `FRI#2` the second |
 ///
-/// A field is a list, as `1,15`, of values, of ranges `9-17`, and of `*`, which is all values. A range and
-/// `*` may have a step: `*/15`, `9-17/2`. A month without the day that is asked for is left out.
+/// A field is a list (`1,15`) of values, ranges (`9-17`) and `*`, which stands for all values. A range or `*` may have
+/// a step: `*/15`, `9-17/2`. A month without the given day is left out.
 ///
-/// A day has to be in all fields. But if *neither* of the two day fields begins with `*`, it has to be in one of the
-/// two, as in every cron since Vixie's: `0 0 13 * FRI` is each 13th and each Friday. `@yearly`, `@annually`,
+/// A day has to match all fields. But if *neither* of the two day fields begins with `*`, matching one of them is
+/// enough, as in every cron since Vixie's: `0 0 13 * FRI` is every 13th and every Friday. `@yearly`, `@annually`,
 /// `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` stand for the expressions that they name.
 ///
-/// The forms of Quartz, of systemd's `OnCalendar` and of Go's cron are refused, with an error that names them. A `?`
+/// The forms of Quartz, systemd's `OnCalendar` and Go's cron are refused, with an error that says what to write. A `?`
 /// comes from Quartz, where 1 is Sunday: `0 0 9 ? * 2-6` is `0 0 9 * * MON-FRI`.
 ///
-/// # The hour that is missing, and the one that comes twice
+/// # Daylight saving: missing and repeated hours
 ///
-/// An expression whose second, minute or hour begins with `*` means an *interval*: times that are missing are left out,
-/// and times that come twice are two runs. Any other means certain *times of the day*: one that is missing runs as soon
-/// as the gap is over, and one that comes twice runs the first time. That is the rule of cronie, the cron of many Linux
-/// systems. [`missing`](Cron::missing) and [`repeated`](Cron::repeated) choose otherwise.
+/// An expression whose second, minute or hour begins with `*` means an *interval*: missing times are left out, and
+/// repeated times run twice. Any other expression means certain *times of day*: a missing time runs as soon as the gap
+/// is over, and a repeated time runs when it is first shown. That is the rule of cronie, the cron of many Linux
+/// systems. [`missing`](Cron::missing) and [`repeated`](Cron::repeated) override it.
 ///
 /// # The zone
 ///
 /// `zone` is a name from the IANA database, such as `America/New_York`, or `UTC`. There is no default. The rules are
-/// those that are installed on the machine. Where no time zone files are, as in some container images, every name but
-/// `UTC` is unknown, unless the program enables the feature `cron-bundled-zones`.
+/// those installed on the machine. Without time zone files, as in some container images, every name but `UTC` is
+/// unknown, unless the program enables the feature `cron-bundled-zones`.
 ///
 /// # Errors
 ///
-/// [`CronError`] if the expression is not understood, if it never matches, as 30 February, or if no such zone is known.
+/// [`CronError`] if the expression is not understood, if it never matches (30 February), or if the zone is unknown.
 ///
 /// # Cost
 ///
-/// Half a microsecond here, and a quarter of one for each [answer](Cron::next_after). The first look at a zone's file
-/// takes some 25 more, and a millisecond for the first zone of a process. Zones are then kept for five minutes.
+/// Half a microsecond for this call, and a quarter for each [answer](Cron::next_after). The first read of a zone's file
+/// takes some 25 µs more, and a millisecond for the first zone of a process. Zones are cached for five minutes.
 #[doc(alias("crontab", "calendar", "timezone", "local_time"))]
 pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
     let parsed = Expression::parse(expression)?;
@@ -119,7 +119,7 @@ pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
     })
 }
 
-/// A calendar; from [`cron()`].
+/// A calendar trigger; from [`cron()`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Cron {
@@ -130,7 +130,7 @@ pub struct Cron {
     last_known: TimeZone,
 }
 
-/// The policy for times that the clock does not show, because it is set forward; for [`Cron::missing`].
+/// The policy for times that the clock skips when it is set forward; for [`Cron::missing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missing {
@@ -140,7 +140,7 @@ pub enum Missing {
     Next,
 }
 
-/// The policy for times that the clock shows twice, because it is set back; for [`Cron::repeated`].
+/// The policy for times that the clock shows twice because it is set back; for [`Cron::repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Repeated {
@@ -154,12 +154,12 @@ pub enum Repeated {
 
 const MOST_COUNTED: usize = 1_000;
 
-/// A clock set back by more than this was wrong before: what ran by it no longer counts. This is cronie's limit.
+/// A clock set back by more than this was wrong before, so runs planned by it no longer count. This is cronie's limit.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
-    /// Sets the policy for times that the clock does not show. An expression all of whose times are missing may then
-    /// never run: 02:30 on the second Sunday of March, in New York.
+    /// Sets the policy for times that the clock skips. With [`Missing::Skip`], an expression all of whose times are
+    /// missing never runs: 02:30 on the second Sunday of March in New York.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -194,16 +194,16 @@ impl Cron {
         self
     }
 
-    /// Returns the first moment that is later than `after`, always a whole second; `None` if there is none up to the year 9999.
+    /// Returns the first moment later than `after`, always a whole second; `None` if there is none up to the year 9999.
     ///
-    /// The cost is about a quarter of a microsecond, and as much for each change of the zone's offset in between. Where
-    /// there is no further moment, that is milliseconds.
+    /// Costs about a quarter of a microsecond, and as much again for each change of the zone's offset in between. If
+    /// there is no further moment, that adds up to milliseconds.
     pub fn next_after(&self, after: SystemTime) -> Option<SystemTime> {
         self.next_in(&self.current_zone(), after)
     }
 
-    /// Returns all moments that are later than `after`, in their order, by the rules that the zone has now. Each costs
-    /// as much as [`next_after`](Self::next_after).
+    /// Returns all moments later than `after`, in order, by the zone's present rules. Each costs as much as
+    /// [`next_after`](Self::next_after).
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -221,12 +221,12 @@ impl Cron {
         std::iter::successors(next(after), move |last| next(*last))
     }
 
-    /// Returns the expression, as it was given.
+    /// Returns the expression as it was given.
     pub fn expression(&self) -> &str {
         &self.expression
     }
 
-    /// Returns the name of the zone, as it was given.
+    /// Returns the name of the zone as it was given.
     pub fn zone(&self) -> &str {
         &self.zone
     }
@@ -242,8 +242,8 @@ impl Cron {
     }
 }
 
-/// The first moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set back by no more than
-/// three hours, an expression that runs repeated times once does not rerun what it has run.
+/// Answers with the first moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set back by at
+/// most three hours, an expression that runs repeated times only once does not run them again.
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();
@@ -285,7 +285,7 @@ fn load(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
 }
 
-/// Returns the second that a moment is in, or an extreme of `i64` if out of range.
+/// Returns the second that contains a moment, or the nearest extreme of `i64` if it is out of range.
 fn second_of(moment: SystemTime) -> i64 {
     let beyond = if moment < UNIX_EPOCH { i64::MIN } else { i64::MAX };
     let second = |at: Timestamp| at.as_second() - i64::from(at.subsec_nanosecond() < 0);
@@ -310,8 +310,8 @@ struct Stretch {
     offset_after: i64,
 }
 
-/// Returns the first moment that is not before `from`, in seconds since the epoch. There is none in the first two days
-/// that `jiff` knows, where not every zone has a date.
+/// Returns the first moment at or after `from`, in seconds since the epoch. The first two days that `jiff` knows have
+/// none, since not every zone has a date there.
 fn first_from(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64) -> Option<i64> {
     let mut from = from.max(Timestamp::MIN.as_second() + 2 * DAY);
     loop {
@@ -363,8 +363,8 @@ impl Stretch {
     }
 }
 
-/// The error if [`cron`](cron()) refused an expression or a zone. Its `Display` says what was found, what is allowed in
-/// its place and what to do. [`span`](Self::span) is the place of the fault, so that a program can point at it:
+/// The error of [`cron`](cron()) for a refused expression or zone. Its `Display` says what was found, what is allowed
+/// there and what to do. [`span`](Self::span) locates the fault, so that a program can point at it:
 ///
 /// ```
 /// use punctual::trigger::cron;
@@ -385,7 +385,7 @@ pub struct CronError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CronErrorKind {
-    /// A part of the expression means nothing in its place.
+    /// A part of the expression is not valid in its place.
     Syntax,
     /// Each part is valid, but no day matches all of them, as with 30 February.
     NeverMatches,
@@ -404,8 +404,8 @@ impl CronError {
         self.kind
     }
 
-    /// Returns the bytes of the expression that are at fault; `None` if it is the zone that is. Both ends are between
-    /// two characters. Where something is missing, the span is empty.
+    /// Returns the byte range of the expression that is at fault; `None` if the zone is. Both ends are on character
+    /// boundaries. Where something is missing, the range is empty.
     #[must_use]
     pub fn span(&self) -> Option<Range<usize>> {
         self.span.clone()

@@ -1,4 +1,4 @@
-//! Pace: a run that is put off, and one run for many calls. Each is a gate, with one word that it shares with the handle.
+//! Pace: runs that are put off, and one run for many calls. Each is a gate that shares one atomic word with the handle.
 //!
 //! The task's entry stays where it is in the queue. The handle raises the word, with one read-modify-write and no lock.
 //! The worker that takes the task at its old moment asks the gate, which answers [`Entry::At`] if the word is later.
@@ -10,46 +10,46 @@
 //!
 //! # Why the answer is true
 //!
-//! The gate lets a run pass only by changing the word from a due moment to *closed*, in one
-//! compare-and-exchange. An extender changes only an open word, and only to a later moment. All change one
-//! atomic, which orders them. An extension before the closing makes it fail, and the gate looks again; one after it
-//! finds the word closed, and returns `false`. So no run begins before the moment of a granted extension. A user's
-//! gate is asked before the closing, so that no time passes after it.
+//! The gate lets a run pass only by changing the word from a due moment to *closed*, in one compare-and-exchange. An
+//! extension changes only an open word, and only to a later moment. The atomic orders all these changes. An extension
+//! that comes first makes the exchange fail, and the gate looks again; one that comes second finds the word closed, and
+//! returns `false`. So no run begins before the moment of a granted extension. A user's gate is asked before the word
+//! is closed, so that no time passes after that.
 //!
 //! # What reopens the word
 //!
-//! * **The extender** of a one-shot task never does, since the task ends with that run. A series has each run under a
-//!   [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run is over or was left out after all. So an
-//!   extension during a run is refused, and one after it is for the next run.
-//! * **Calls**: the next call, with its own moment. The task is on demand, and a call that finds none waiting asks for
-//!   a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * A gate that is asked again about a run it let pass, but whose lease was lost, opens it.
-//! * The end of the task drops the gate, and that closes the word for good.
+//! * **The extender** of a one-shot task never does, since the task ends with that run. Each run of a series is under a
+//!   [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run has ended or did not take place after
+//!   all. So an extension during a run is refused, and one after it is for the next run.
+//! * **Calls**: the next call does, with its own moment. The task is on demand, and a call that finds no other waiting
+//!   asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
+//! * A gate does when it is asked again about a run that it let pass but whose lease was lost.
+//! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for
 //!
-//! The waiting calls are in one of two states, under the lock of [`calls::Calls`]. *Open*: the run is to come, and
-//! calls join it by the word. *Asked*: the gate has closed the word, and a call that comes now waits beside the others.
+//! The waiting calls are in one of two states, under the lock of [`calls::Calls`]. *Open*: the run is still ahead, and
+//! calls join it through the word. *Asked*: the gate has closed the word, and a new call waits too.
 //!
-//! | then | the calls before | the calls since |
+//! | then | calls before | calls since |
 //! |---|---|---|
 //! | the body begins | served | served |
 //! | the user's gate puts the run off | go on waiting | join them |
-//! | the run is skipped, left out as overdue, or its hook fails | gone with it | wait for a run of their own |
+//! | the run is skipped, left out as overdue, or its hook fails | dropped with it | wait for a run of their own |
 //!
-//! The body itself says that it begins. The trigger finds the last row: it is asked for the next run after each tick,
-//! and if the calls are then still asked, or open with a moment from before the run was taken, no body began. It
-//! answers when the calls still waiting are due, so no request for a moment is lost on the way.
+//! The body itself notes that it begins. The trigger detects the last row: it is asked for the next run after each
+//! tick, and if the calls are then still asked, or open with a moment before the run was taken, no body began. It
+//! answers with the moment when the calls still waiting are due, so no request is lost.
 //!
-//! A throttled task notes when its body last began, and its gate puts off any run within the period, even one by hand.
+//! A throttled task notes when its body last began, and its gate puts off any run within the period, even a `run_now`.
 //!
 //! # What else moves the task
 //!
-//! `cancel` ends it, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the gate looks, and
-//! the word decides then. `run_now` of a series is outside its schedule
+//! `cancel` ends it, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the gate is
+//! asked, and the word decides then. `run_now` of a series is outside its schedule
 //! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and takes the calls of a debounced task
-//! with it. A call and a flush ask for their run after releasing the lock, since that may start a thread; if the run
-//! has begun meanwhile, one more takes place, for no call.
+//! with it. A call and a flush ask for their run after they release the lock, since asking may start a thread; if the
+//! run has begun meanwhile, one more takes place, for no call.
 
 mod calls;
 mod debounce;
@@ -71,16 +71,17 @@ const CLOSED: u64 = 0;
 const FIRST: u64 = 1;
 const NEVER: u64 = u64::MAX;
 
-/// The moment before which a run does not take place, shared by a handle and a gate.
+/// The moment before which no run takes place, shared by a handle and a gate.
 #[derive(Debug)]
 struct Word(AtomicU64);
 
 impl Word {
-    /// Raises the open word to `moment`, which is called again if another thread was faster. Returns `false` if it is
+    /// Raises the open word to `moment()`, called again if another thread was faster. Returns `false` if the word is
     /// closed. A caller that `joins` a run writes in any case, so that the run sees what the caller has done before.
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
-        // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of `close_at`.
+        // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of
+        // `close_at`.
         let mut seen = self.0.load(Ordering::Acquire);
         while seen != CLOSED {
             let moment = moment();
@@ -96,11 +97,11 @@ impl Word {
         false
     }
 
-    /// Closes the word if its moment has come, and returns what it was; `None` if it is closed.
+    /// Closes the word if its moment has come, and returns that moment; `None` if it was closed already.
     ///
     /// # Errors
     ///
-    /// The moment, if it is to come.
+    /// Returns the moment if it is still ahead.
     fn close_at(&self, now: u64) -> Result<Option<u64>, u64> {
         // Ordering: Acquire pairs with the Release of `raise`: the run sees what came before.
         let closed = self.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, |seen| {
@@ -118,7 +119,7 @@ impl Word {
     }
 
     fn open(&self, moment: u64) {
-        // Ordering: Release, for what those see who join.
+        // Ordering: Release, so that callers who join see what came before.
         self.0.store(moment.max(FIRST), Ordering::Release);
     }
 
@@ -130,12 +131,12 @@ impl Word {
     }
 
     fn later_than(&self, moment: u64) -> Option<u64> {
-        // Ordering: relaxed. It closes nothing, so nothing begins by it.
+        // Ordering: relaxed. This closes nothing, so no run begins by it.
         Some(self.0.load(Ordering::Relaxed)).filter(|seen| *seen > moment)
     }
 
     fn is_closed(&self) -> bool {
-        // Ordering: relaxed. Those who act on it hold the lock under which the word is opened and closed.
+        // Ordering: relaxed. A thread that acts on it holds the calls' lock, or asks an extender's gate.
         self.0.load(Ordering::Relaxed) == CLOSED
     }
 }

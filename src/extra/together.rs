@@ -2,9 +2,9 @@
 //!
 //! Everything here builds on futures and on [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a
 //! list of futures, and waits for one after the other; an [`ExecutorCompletionService`] learns the order in which they
-//! end. [`invoke_all`](crate::Handle::invoke_all) is such a set, and [`invoke_any`](crate::Handle::invoke_any) such a
-//! service, that cancels and signals its tasks when it is dropped: so each task that such a call leaves, by a value, an
-//! error or a panic of the iterator, has ended, or was cancelled and asked to stop.
+//! end. [`invoke_all`](crate::Handle::invoke_all) uses such a set, and [`invoke_any`](crate::Handle::invoke_any) such a
+//! service, in a guard that cancels and signals the tasks. So however such a call ends, by a value, an error or a panic
+//! of the iterator, each of its tasks has ended, or was cancelled and asked to stop.
 
 mod completion;
 
@@ -15,11 +15,11 @@ use crate::{
     Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskOutput,
 };
 
-/// Futures that are joined or cancelled together. They may be of several executors.
+/// Futures that are joined or cancelled together. They may belong to several executors.
 ///
-/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches** all tasks, as
-/// dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of futures that
-/// [cancel](ScheduledFuture::cancel_on_drop). In async code, await one future after the other. An
+/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches** all tasks,
+/// as dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of futures that [cancel on
+/// drop](ScheduledFuture::cancel_on_drop). In async code, await one future after the other. An
 /// [`ExecutorCompletionService`] returns the results in the order in which the tasks end.
 ///
 /// ```
@@ -56,12 +56,12 @@ impl<T> TaskSet<T> {
         self.futures.len()
     }
 
-    /// Returns `true` if there is no future.
+    /// Returns `true` if there are no futures.
     pub fn is_empty(&self) -> bool {
         self.futures.is_empty()
     }
 
-    /// Returns `true` if every task has ended, also if there is none. Stops at the first that has not.
+    /// Returns `true` if every task has ended, or there are none. Stops at the first that has not.
     pub fn is_done(&self) -> bool {
         self.futures.iter().all(|task| task.is_done())
     }
@@ -71,25 +71,25 @@ impl<T> TaskSet<T> {
         self.futures.iter()
     }
 
-    /// [Cancels](crate::TaskHandle::cancel) every task that has not ended, and returns how many that were.
-    /// The futures stay. Does not block.
+    /// [Cancels](crate::TaskHandle::cancel) every task that has not ended, and returns how many it cancelled. The
+    /// futures stay. Does not block.
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) -> usize {
         self.futures.iter().rev().filter(|future| future.cancel()).count()
     }
 
-    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
-    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and also cancels the [token](crate::TaskContext::token) of
+    /// each running task, to ask its body to stop.
     pub fn cancel_and_signal_all(&self) -> usize {
-        // From the last to the first: a worker whose task stops must not begin another one of the set
-        // before that one is cancelled.
+        // From the last to the first: a worker whose task stops must not begin another task of the set before it is
+        // cancelled.
         self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
     }
 }
 
 impl<T: 'static> TaskSet<T> {
-    /// Blocks until every task has ended, and returns their results. The set is empty then, except for futures whose
-    /// wait was refused. On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until every task has ended, and returns their results. Afterwards the set is empty, except for futures
+    /// whose wait was refused. On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -106,8 +106,9 @@ impl<T: 'static> TaskSet<T> {
         results
     }
 
-    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in the order of the futures.
-    /// The set is empty then. Returns `None` if not all have ended: the tasks go on, and the set keeps all futures.
+    /// Blocks until every task has ended, or `limit` is reached, and returns their results in the order of the futures.
+    /// Afterwards the set is empty. Returns `None` if not all have ended: the tasks go on, and the set keeps its
+    /// futures.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ impl<T: 'static> TaskSet<T> {
         limit: impl Into<Limit>,
     ) -> Option<Vec<Result<T, TaskError>>> {
         let limit = limit.into();
-        // All from one moment, and each on its own clock: no wait makes another's limit later.
+        // All limits count from one moment, each on its own clock, so no wait extends another's limit.
         let on_its_clock = |future: &ScheduledFuture<T>| limit.clone().from_now(future.clock());
         let limits: Vec<_> = self.futures.iter().map(on_its_clock).collect();
         let mut limited = self.futures.iter().zip(limits);
@@ -235,7 +236,7 @@ where
     }
 }
 
-/// Returns the next task that ends, or `None` if all have been taken.
+/// Returns the future of the next task that ends, or `None` if all have been taken.
 fn wait<T: 'static, E>(
     running: &ExecutorCompletionService<T>,
     limit: Option<&Limit>,
@@ -246,7 +247,7 @@ fn wait<T: 'static, E>(
     match running.take_within(limit.clone()) {
         Err(LimitReached::TimedOut) => Err(InvokeError::TimedOut),
         Err(LimitReached::Cancelled) => Err(InvokeError::Interrupted),
-        // Those that were not submitted might have succeeded.
+        // A closure that was not submitted might have succeeded.
         Ok(None) if is_interrupted(Some(limit)) => Err(InvokeError::Interrupted),
         Ok(ended) => Ok(ended),
     }
@@ -261,7 +262,7 @@ impl<S> Drop for Signalled<S> {
 }
 
 /// The error of [`invoke_all`](Handle::invoke_all) and [`invoke_any`](Handle::invoke_any), whose tasks fail with an
-/// `E`. The tasks that were submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
+/// `E`. The tasks that were submitted have ended or were cancelled. Java: `ExecutionException`, `TimeoutException`,
 /// `InterruptedException`, `RejectedExecutionException`, `IllegalArgumentException`.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -274,11 +275,11 @@ pub enum InvokeError<E = Infallible> {
     Task(TaskError),
     /// The call timed out before a task succeeded.
     TimedOut,
-    /// A task was not accepted.
+    /// A task was rejected.
     Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: no worker is left to run the tasks.
+    /// The call would have waited for ever: no worker was left to run the tasks.
     WouldDeadlock,
-    /// The token of the call was raised before the call had its answer.
+    /// The token of the call was cancelled before the call had its answer.
     Interrupted,
 }
 

@@ -1,45 +1,47 @@
-//! Control: the requests to a task that is alive, and when the task runs then.
+//! Control: requests to a live task, and when it runs after them.
 //!
-//! There is one operation: the next run is at another moment. Everything that a handle can ask for is a [`Change`], and comes
-//! down to another deadline for the entry of the task in the queue.
+//! There is one operation: moving the next run to another moment. Everything that a handle can ask for is a [`Change`],
+//! and comes down to another deadline for the entry of the task in the queue.
 //!
 //! # Plan and entry
 //!
-//! The *plan* is when the task runs next by its schedule. The *entry* is what the queue has, and when it is due. The two are
-//! the same moment, with two exceptions:
+//! The *plan* is when the task runs next by its schedule. The *entry* is the task's place in the queue, with the moment
+//! when it is due. The two moments are the same, with two exceptions:
 //!
-//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan goes on to age: a pause
-//!   is lateness. After it the entry is the plan again, which may have passed meanwhile, and the policy for missed runs sees
-//!   the same as after a stall. A paused task is pending, so no count, no snapshot and no shutdown knows of pauses.
-//! * A caller asks for an **extra run**. The entry is due now, and the plan stands for after it.
+//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan ages: a pause is
+//!   lateness. Afterwards the entry follows the plan again, which may have passed meanwhile, and the policy for missed
+//!   runs sees what it would see after a stall. A paused task is pending, so no count, snapshot or shutdown has to know
+//!   of pauses.
+//! * A caller asks for an **extra run**. The entry is due now, and the plan stands for afterwards.
 //!
-//! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn, is up
-//! to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member under that member's
-//! lock alone, so none is parked meanwhile; a thread that has just let the member go waits for this lock, and moves the entry
-//! then.
+//! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn,
+//! is up to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member only
+//! under that member's lock, so this one is not parked meanwhile; a thread that has just let the member go waits for
+//! this lock, and moves the entry then.
 //!
 //! # Where the task is
 //!
 //! All of this happens under the task's lock, under which a worker also queues the task again.
 //!
-//! * **In the queue**: the thread moves the entry to the moment that [`Standing`] derives from the one that it finds, in one
-//!   step under the queue's lock.
-//! * **With a worker**, if the entry is not there: the task runs, has been taken out to be run, or is about to be queued
-//!   again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in the step that
-//!   queues the task. The present run goes on. For a task that runs once the change comes too late.
-//! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
-//!   caller knows (see `PoolRef::control`).
+//! * **In the queue**: the thread moves the entry to the moment that [`Standing`] derives from the one that it finds,
+//!   in one step under the queue's lock.
+//! * **With a worker**, if the entry is not there: the task runs, has been taken out to be run, or is about to be
+//!   queued again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in
+//!   the step that queues the task. The current run goes on. For a one-shot task the change comes too late.
+//! * **Elsewhere**, as after the owner was dropped or after `shutdown_now`, or with the holder of a rejected task: the
+//!   change comes too late, and the caller learns so (see `TaskHandle::change`).
 //!
 //! # Races
 //!
-//! * *A worker takes the entry*: before the change, which is then noted, or after it, from where the change has moved it. The
-//!   queue's lock orders the two.
+//! * *A worker takes the entry*: before the change, which is then noted, or after it, from where the change has moved
+//!   it. The queue's lock orders the two.
 //! * *A cancellation*: the task's lock orders the two. A task that has ended changes no more.
-//! * *The time limit of a task that runs once* moves with its plan, under the same lock. An expiry that was armed for another
-//!   limit finds that, and does nothing.
-//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a closed
-//!   queue, so whatever a shutdown lets run is over in time.
+//! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for another
+//!   limit notices, and does nothing.
+//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a
+//!   closed queue, so whatever a shutdown lets run is over in time.
 
+mod requests;
 mod waiting;
 mod wall;
 
@@ -55,12 +57,12 @@ use crate::{
     unwind::discard,
 };
 
-/// A request to a task that is alive. Its moments are timestamps of the executor's clock.
+/// A request to a live task. Its moments are timestamps of the executor's clock.
 pub(crate) enum Change {
     At(Timestamp),
     /// The next run is then, unless it is earlier.
     Within(Timestamp),
-    /// One more run, at this moment, which is the present.
+    /// One more run, at this moment, which is now.
     RunNow(Timestamp),
     Pause,
     Resume,
@@ -69,7 +71,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the change to the schedule of a trigger; `None` if the task cannot have it. Calls the trigger: user code.
+    /// Returns the change to a trigger's schedule; `None` if the task cannot have it. Calls the trigger: user code.
     pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
@@ -83,16 +85,16 @@ impl Change {
 /// The requests to a task that its entry does not show. A task without such a request has none of this.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// True for a series in place of a task that runs once, at a moment of the wall clock.
+    /// True for a series that stands for a one-shot task at a moment of the wall clock.
     pub(super) runs_once: bool,
-    is_paused: bool,
+    pub(crate) is_paused: bool,
     extra: Option<Timestamp>,
-    /// True if the entry stands for the extra run, and not for the plan, which may be due at the same moment. It is for the
-    /// worker that takes the entry: other requests may have changed the rest by then.
-    is_extra_next: bool,
+    /// True if the entry stands for the extra run, and not for the plan, which may be due at the same moment. This is
+    /// for the worker that takes the entry: other requests may have changed the rest by then.
+    pub(crate) is_extra_next: bool,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,
-    /// True if the run for which the task was taken waits on.
+    /// True if the run for which the task was taken still waits.
     keeps_tick: bool,
     /// The plan; `None` if it is when the entry is due, or, while a worker has the task, if the schedule decides.
     plan: Option<Timestamp>,
@@ -100,14 +102,14 @@ pub(crate) struct Control {
     plan_on_wall: Option<Box<WallPlan>>,
     /// The moment at which the next run is due at the latest. Only while a worker has the task.
     within: Option<Timestamp>,
-    /// True if `plan` is not of the schedule.
+    /// True if `plan` does not come from the schedule.
     leaves_wall: bool,
     /// The schedule from the next run on. Only while a worker has the task.
     schedule: Option<Schedule>,
 }
 
 impl Control {
-    /// Returns the control of a task with a trigger, whose runs look at the wall clock.
+    /// Returns the control of a task with a trigger, whose runs check the wall clock.
     pub(crate) fn of_trigger(runs_once: bool) -> Self {
         Self { runs_once, ..Self::default() }
     }
@@ -135,7 +137,7 @@ impl Control {
     }
 
     pub(crate) fn after_run(&mut self, call: &Call<'_>) {
-        // After an extra run the plan stands, with the request to it; and a request to a plan that was made meanwhile is
+        // After an extra run, the plan stands, with any request to it; a request to a plan that was made meanwhile is
         // about the next run.
         if !self.keeps_tick && !call.run.is_extra.get() && self.plan.is_none() {
             self.asked = None;
@@ -175,6 +177,11 @@ impl Control {
 
     pub(crate) fn next_due(&self, next: Timestamp) -> Timestamp {
         self.standing_after(next).due()
+    }
+
+    /// Returns when the task is due if its entry is due at `entry`, which may be for a look, and its plan is this.
+    pub(crate) fn due_by(&self, entry: Timestamp, plan: Timestamp) -> Timestamp {
+        Standing { plan, ..self.standing(entry) }.due()
     }
 
     fn standing(&self, due: Timestamp) -> Standing {
@@ -247,24 +254,20 @@ impl Control {
 }
 
 impl Task {
-    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if the
-    /// change had an effect.
+    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if
+    /// the change had an effect.
     pub(crate) fn control(&self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> bool {
         let mut deferred = Deferred::default();
         let changed = self.with(|parts| parts.change(change, clock, mover, &mut deferred));
         deferred.run();
-        // A trigger is the user's.
+        // A change may own a user's trigger.
         changed.map_err(discard).unwrap_or(false)
     }
 }
 
 impl Parts<'_> {
-    pub(crate) fn control(&mut self) -> Option<&mut Control> {
+    fn control(&mut self) -> Option<&mut Control> {
         self.extensions()?.control.as_deref_mut()
-    }
-
-    pub(crate) fn is_paused(&mut self) -> bool {
-        self.control().is_some_and(|control| control.is_paused)
     }
 
     fn control_or_default(&mut self) -> &mut Control {
@@ -296,9 +299,10 @@ impl Parts<'_> {
             false => Err(change),
         };
         match changed {
-            // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
-            // runs after that: the run for which the task was taken is the old one's.
-            Err(change) if self.repeats() || self.is_looked_at() => {
+            // A worker has the task, and is about to run it, runs it, or has run it. Another schedule is for the runs
+            // after that: the run for which the task was taken belongs to the old one. A worker may have taken a task
+            // with one run only to check it against the wall clock.
+            Err(change) if self.repeats() || self.is_periodic() && self.stage.is_scheduled() => {
                 Ok(self.control_or_default().note(change, deferred))
             }
             changed => changed,

@@ -1,62 +1,67 @@
-//! Gates: code that is asked just before a run of a task whether the run takes place.
+//! Gates: code that decides, just before a run of a task, whether the run takes place.
 //!
-//! A program that runs on several machines has the same periodic task on each of them, and often wants each of its runs once.
-//! A [`RunGate`] is where it can say so. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
-//! before each run, with no lock held. It lets the run pass, skips it, or says when to ask again. It may also hand out a
-//! [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays nothing for this.
+//! A program that runs on several machines has the same periodic task on each, and often wants each run on only one. A
+//! [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
+//! before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask again. It may also
+//! hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays nothing for
+//! this.
 //!
-//! This crate has no gate that speaks to other machines, but the place for one. [`from_fn`] and [`RunGate`] have examples.
+//! This crate has the place for a gate that talks to other machines, but no such gate. [`from_fn`] and [`RunGate`] have
+//! examples.
 //!
-//! # The order of things
+//! # The order of events
 //!
-//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock has been set
-//! back and does not show the moment of the run, or if the task's own token is raised. Then come [`RunGate::enter`],
-//! [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after the run, and
-//! [`Lease::leave`]; and only then is the outcome of the run visible.
+//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock has
+//! been set back and does not show the moment of the run yet, or if the task's own token is cancelled. Then come
+//! [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after
+//! the run, and [`Lease::leave`]; only then does the outcome of the run become visible.
 //!
 //! # Ticks
 //!
-//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the answer of the trigger, without the span
-//! by which [jitter](crate::Trigger::jitter) puts the run off. However often the gate says [`Entry::Again`], the tick keeps its
-//! planned moment and the number of its run, and so do the lateness of the run and what counts as missed. A request for
-//! another moment, as [`reschedule`](crate::TaskHandle::reschedule), makes another tick of it, also if that is the moment at
-//! which the gate was to be asked again; and so does [`Entry::At`]. A run beside the schedule
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the answer of the trigger, without
+//! the span by which [jitter](crate::Trigger::jitter) puts the run off. However often the gate says [`Entry::Again`],
+//! the tick keeps its planned moment and the number of its run, and lateness and missed runs still count from that
+//! moment. A request for another moment, such as [`reschedule`](crate::TaskHandle::reschedule), makes it another tick,
+//! even if that is the moment at which the gate was to be asked again; so does [`Entry::At`]. A run beside the schedule
 //! ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
 //!
 //! # While a gate is asked
 //!
-//! A gate may block, on a database for instance, for as long as it bounds that itself. It occupies the worker meanwhile, and
-//! the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for it, and
-//! [`current_task`](crate::current_task) returns it inside the gate. A cancellation ends the future at once. After the answer
-//! the worker looks at the task once more, so its body does not run if it has been cancelled, if its time limit is up, if its
-//! token is raised, or after [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time
-//! of its gate, and that of [`Lease::leave`]. The limit of a periodic task's run begins after the gate.
+//! A gate may block, on a database for instance, but has to limit the time itself. It occupies the worker meanwhile,
+//! and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for the task, and
+//! [`current_task`](crate::current_task) returns it inside the gate. Cancelling the task completes its future at once.
+//! After the answer the worker checks the task again, so its body does not run if it has been cancelled, if its time
+//! limit is up, if its token is cancelled, or after [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a
+//! one-shot task includes the time in its gate and in [`Lease::leave`]. The limit of a periodic task's run begins after
+//! the gate.
 //!
 //! # An answer that comes later
 //!
-//! A gate that has to wait for another machine had better not do so on a worker. It hands the question on, with the [`Reply`]
-//! of [`later`], and returns the entry that came with it. The task then waits in the queue, due but parked: it is
-//! [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, though it has its
-//! permit already. When the reply is sent, the next free worker takes the task and acts on the answer as if the gate had just
-//! given it. It is still the same question: [`Tick::attempt`] does not count it twice.
+//! A gate that has to wait for another machine should not do so on a worker. It hands the question on, with the
+//! [`Reply`] from [`later`], and returns the entry that came with it. The task then waits in the queue, due but parked:
+//! it is [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, though
+//! it already has its permit. When the reply is sent, the next free worker takes the task and acts on the answer as if
+//! the gate had just given it. It is still the same question: [`Tick::attempt`] does not count it twice.
 //!
-//! Only the gate limits the time for the reply. Until it is sent, a graceful shutdown waits for a one-shot task, and ends a
-//! series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those. If the task is
-//! cancelled, paused, drained or given another moment meanwhile, the reply has no effect, and a lease in it is left. A resumed
-//! task asks again. A run beside the schedule waits on through a pause. On a manual clock, time does not wait for a reply.
+//! Only the gate can limit the time for the reply. Until it is sent, a graceful shutdown waits for a one-shot task, and
+//! ends a series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those. If the
+//! task is cancelled, paused, drained or given another moment meanwhile, the reply has no effect, and a lease in it is
+//! left. A resumed task asks again. A run beside the schedule goes on waiting through a pause. A manual clock does not
+//! wait for a reply.
 //!
-//! The lock of one slot orders an answer and a task that waits no longer; the second finds what the first has left. So an
-//! answer reaches the run that it is for, or its lease is left; and it never reaches another run.
+//! Reply and entry share a slot, whose lock orders the answer and a task that stops waiting: the second finds what the
+//! first has left. So an answer reaches the run that it is for, or its lease is left; it never reaches another run.
 //!
 //! # A lease that is lost before the body
 //!
-//! The worker looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost, the run does not take place:
-//! the lease is left, and the gate is asked about the tick again at once.
+//! The worker checks [`Lease::is_lost`] right before the run. If the lease is lost, the run does not take place: the
+//! lease is left, and the gate is asked about the tick again at once.
 //!
 //! # A gate is user code
 //!
-//! A panic of [`RunGate::enter`] or of [`Lease::watch`] goes to the [failure handler](crate::Builder::failure_handler), and the
-//! tick is skipped: a gate that fails is shut. A panic of [`Lease::leave`] is reported, and changes nothing.
+//! A panic of [`RunGate::enter`] or of [`Lease::watch`] goes to the [failure handler](crate::Builder::failure_handler),
+//! and the tick is skipped: a gate that fails lets nothing pass. A panic of [`Lease::leave`] is reported, and changes
+//! nothing.
 
 mod asked;
 
@@ -67,20 +72,21 @@ use std::{
 
 pub(crate) use self::asked::{GateQuestion, Gated, HeldLease};
 use crate::{
-    CancellationToken, Failure, TaskId,
+    CancellationToken, Failure, TaskBuilder, TaskContext, TaskId,
     sync::{Arc, Mutex},
     time::{Clock, Timestamp},
     unwind::{discard, shield},
 };
 
-/// Decides just before a run of a task whether it takes place. Set with [`TaskBuilder::gate`](crate::TaskBuilder::gate); the
-/// [module](self) says when it is asked. One gate may serve several tasks; several workers may ask it at once then.
+/// Decides just before a run of a task whether it takes place. Set with
+/// [`TaskBuilder::gate`](crate::TaskBuilder::gate); the [module](self) says when it is asked. One gate may serve
+/// several tasks; then several workers may ask it at once.
 ///
 /// ```
 /// use std::{sync::atomic::{AtomicBool, Ordering}, time::Duration};
 /// use punctual::{RunGate, gate::{Entry, Tick}};
 ///
-/// /// Waits until the printer is there, and looks every five seconds.
+/// /// Waits until the printer is there, and checks every five seconds.
 /// struct Printer(AtomicBool);
 ///
 /// impl RunGate for Printer {
@@ -97,14 +103,62 @@ use crate::{
     note = "for a closure write `gate::from_fn(|tick| ..)`; one that answers later returns the entry of `gate::later()`"
 )]
 pub trait RunGate: Send + Sync + 'static {
-    /// Called on the worker, just before the run, with no lock held. It may block, and occupies the worker meanwhile. A panic
-    /// counts as [`Entry::Skip`], and is reported.
+    /// Called on the worker, just before the run, with no lock held. It may block, and occupies the worker meanwhile. A
+    /// panic counts as [`Entry::Skip`], and is reported.
     fn enter(&self, tick: &Tick<'_>) -> Entry;
 }
 
 impl<G: RunGate + ?Sized> RunGate for Arc<G> {
     fn enter(&self, tick: &Tick<'_>) -> Entry {
         (**self).enter(tick)
+    }
+}
+
+impl TaskBuilder<'_> {
+    /// Sets a gate. Before each run of the task, the worker asks it whether the run takes place: see
+    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
+    /// [`DrainedTask`](crate::DrainedTask), does not ask it.
+    ///
+    /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
+    ///
+    /// ```compile_fail,E0277
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// # use punctual::gate::{Entry, Tick};
+    /// executor.task().gate(|_: &Tick<'_>| Entry::Skip); // an error: a closure is no gate
+    /// ```
+    #[doc(alias("leader_election", "distributed_lock"))]
+    pub fn gate(mut self, gate: impl RunGate) -> Self {
+        self.requested.gate = Some(Arc::new(gate));
+        self
+    }
+
+    /// Sets a gate around the one already set, which `around` receives. The outer gate asks the inner one about the
+    /// runs that it would itself let pass. If it does not return the inner gate's [lease](crate::gate::Lease), it
+    /// leaves that lease with [`NotRun`](crate::gate::RunEnd::NotRun).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use punctual::{RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
+    ///
+    /// /// Asks the gate inside about every second run.
+    /// struct EverySecond(Option<Arc<dyn RunGate>>);
+    ///
+    /// impl RunGate for EverySecond {
+    ///     fn enter(&self, tick: &Tick<'_>) -> Entry {
+    ///         let inner = self.0.as_ref().filter(|_| tick.run_number() % 2 == 0);
+    ///         inner.map_or(Entry::Run, |inner| inner.enter(tick))
+    ///     }
+    /// }
+    ///
+    /// ScheduledThreadPoolExecutor::new(1).task().gate_around(EverySecond).submit(|| ())?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn gate_around<G: RunGate>(
+        mut self,
+        around: impl FnOnce(Option<Arc<dyn RunGate>>) -> G,
+    ) -> Self {
+        self.requested.gate = Some(Arc::new(around(self.requested.gate.take())));
+        self
     }
 }
 
@@ -116,22 +170,22 @@ pub enum Entry {
     Run,
     /// The run takes place under this lease, which is [left](Lease::leave) after it.
     Hold(Arc<dyn Lease>),
-    /// The run does not take place. A periodic task goes on to its next planned run as after one that succeeded; a skip is no
-    /// run and no failure, but is [counted](crate::Statistics::gate_skips), with the runs that were missed just before it, of
-    /// which the next run is not told. A one-shot task ends with
+    /// The run does not take place. A periodic task goes on to its next planned run as after one that succeeded. A skip
+    /// is neither a run nor a failure, but is [counted](crate::Statistics::gate_skips), with the runs that were missed
+    /// just before it; the next run is not told of these. A one-shot task ends with
     /// [`CancelReason::SkippedByGate`](crate::CancelReason::SkippedByGate).
     Skip,
-    /// The worker asks the gate again after this time. Until then the task waits in the queue, as a delayed task. Zero means at
-    /// once, behind everything that was due before. `Duration::MAX` means never: the task waits until a caller
-    /// [asks for a run](crate::TaskHandle::run_now), gives it another moment, or cancels it.
+    /// The worker asks the gate again after this time. Until then the task waits in the queue, like a delayed task.
+    /// Zero means at once, but behind everything that was due before. `Duration::MAX` means never: the task waits until
+    /// a caller [asks for a run](crate::TaskHandle::run_now), gives it another moment, or cancels it.
     Again(Duration),
     /// The run is planned for this moment of the executor's [clock](Tick::clock) instead, as by
-    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness, missed runs,
-    /// [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. A
-    /// moment that has passed means at once.
+    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness,
+    /// missed runs, [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate
+    /// count from there. A moment that has passed means at once.
     At(Instant),
-    /// The [`Reply`] that [`later`] has returned with this brings the answer. The task waits for it in the queue, without a
-    /// worker; the module says [more](self#an-answer-that-comes-later).
+    /// The [`Reply`] that [`later`] returned with this brings the answer. The task waits for it in the queue, without a
+    /// worker; the [module](self#an-answer-that-comes-later) says more.
     Later(PendingEntry),
 }
 
@@ -141,7 +195,8 @@ impl fmt::Debug for dyn Lease {
     }
 }
 
-/// A permission to run that may be lost. A gate hands out one for each run ([`Entry::Hold`]). The worker calls it with no lock.
+/// A permission to run that may be lost. A gate hands out one per run ([`Entry::Hold`]). The worker calls it with no
+/// lock held.
 ///
 /// ```
 /// use std::{sync::Arc, time::Instant};
@@ -151,7 +206,7 @@ impl fmt::Debug for dyn Lease {
 ///
 /// impl Lease for Permission {
 ///     fn watch(&self, _lost: CancellationToken) {
-///         // Keep it, and raise it when the permission is lost.
+///         // Keep the token, and cancel it when the permission is lost.
 ///     }
 ///
 ///     fn leave(&self, _: RunEnd<'_>, _: Option<Instant>) {
@@ -169,23 +224,38 @@ pub trait Lease: Send + Sync + 'static {
     }
 
     /// Returns `true` if the lease is known to be lost. The worker asks right before the run, which then does not take
-    /// place; the task asks with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
+    /// place; the task can ask with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
     fn is_lost(&self) -> bool {
         false
     }
 
-    /// Hands over the token that the lease [raises](CancellationToken::cancel) when it is lost. Called once, on the worker,
-    /// before the body and before the last look at the task; must not block for long.
+    /// Hands over the token that the lease [cancels](CancellationToken::cancel) when it is lost. Called once, on the
+    /// worker, before the body and before the last check of the task; must not block for long.
     ///
-    /// Raising it raises the [token](crate::TaskContext::token) of this run only: a periodic task goes on with its next tick. A
-    /// panic counts as [`Entry::Skip`], and is reported; the lease is left.
+    /// Cancelling it cancels the [token](crate::TaskContext::token) of this run only: a periodic task goes on with its
+    /// next tick. A panic counts as [`Entry::Skip`], and is reported; the lease is left.
     fn watch(&self, token: CancellationToken);
 
-    /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before its outcome is
-    /// visible, or with [`RunEnd::NotRun`] if the run did not take place after all. `next` is the moment of the executor's
-    /// [clock](Tick::clock) for which the next run is planned, after the requests to the task meanwhile; `None` if there is
-    /// none, if the task is paused, and after a run beside the schedule. A panic is reported, and changes nothing.
+    /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before its outcome
+    /// is visible, or with [`RunEnd::NotRun`] if the run did not take place after all. `next` is the moment of the
+    /// executor's [clock](Tick::clock) for which the next run is planned, including any request made meanwhile; `None`
+    /// if there is none, if the task is paused, and after a run beside the schedule. A panic is reported, and changes
+    /// nothing.
     fn leave(&self, end: RunEnd<'_>, next: Option<Instant>);
+}
+
+impl TaskContext {
+    /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
+    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the lease has none.
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.extensions.lease.as_ref().and_then(|held| held.lease.fencing_token())
+    }
+
+    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known; `false`
+    /// without a lease. A lost lease also cancels the [token](Self::token).
+    pub fn is_lease_lost(&self) -> bool {
+        self.extensions.lease.as_ref().is_some_and(|held| held.lease.is_lost())
+    }
 }
 
 /// How a run under a lease has ended.
@@ -196,7 +266,8 @@ pub enum RunEnd<'a> {
     Completed,
     /// The run has failed: its body, or the hook before it, panicked or returned an `Err`.
     Failed(&'a Failure),
-    /// The run did not take place: its task was ended while the gate was asked, or the lease was lost or panicked.
+    /// The run did not take place: its task ended or the run became overdue while the gate was asked, or the lease was
+    /// lost or panicked.
     NotRun,
 }
 
@@ -221,30 +292,32 @@ impl Tick<'_> {
         TaskId(self.id)
     }
 
-    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
+    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) gave the task.
     pub fn name(&self) -> Option<&str> {
         self.name
     }
 
-    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. The tick after a skip has the same
-    /// number.
+    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. The tick after a skip has
+    /// the same number.
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
-    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter); `None` if no
-    /// [`Instant`] can represent it.
+    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter);
+    /// `None` if no [`Instant`] can represent it.
     pub fn planned(&self) -> Option<Instant> {
         self.clock.instant_of(self.planned)
     }
 
-    /// Returns the same moment on the wall clock. It is exact, and so the same in every process, if the run was planned [on that
-    /// clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show now, and differs between two calls.
+    /// Returns the same moment on the wall clock. It is exact, and so the same in every process, if the run was planned
+    /// [on that clock](Self::is_on_wall). Otherwise it is computed from what both clocks show now, and differs between
+    /// two calls.
     pub fn planned_wall(&self) -> SystemTime {
         self.wall.unwrap_or_else(|| self.clock.wall_at(self.planned))
     }
 
-    /// Returns `true` if the run was planned on the wall clock, by [`Due::Wall`](crate::trigger::Due::Wall), as in a calendar.
+    /// Returns `true` if the run was planned on the wall clock ([`Due::Wall`](crate::trigger::Due::Wall)), as by a
+    /// calendar.
     pub fn is_on_wall(&self) -> bool {
         self.wall.is_some()
     }
@@ -259,8 +332,9 @@ impl Tick<'_> {
         self.is_periodic
     }
 
-    /// Returns `true` if the run is beside the schedule of a periodic task, by [`run_now`](crate::TaskHandle::run_now). A task
-    /// that waits for no moment, as one [on demand](crate::trigger::on_demand), has no such run: a request is for its next.
+    /// Returns `true` if the run is beside the schedule of a periodic task, by [`run_now`](crate::TaskHandle::run_now).
+    /// A task that waits for no moment, such as one [on demand](crate::trigger::on_demand), has no such run: a request
+    /// is for its next one.
     pub fn is_extra(&self) -> bool {
         self.is_extra
     }
@@ -271,7 +345,7 @@ impl Tick<'_> {
     }
 }
 
-/// Makes a gate of a function.
+/// Makes a gate from a function.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, gate::{self, Entry}};
@@ -294,8 +368,8 @@ impl<F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static> RunGate for GateFn<F> {
     }
 }
 
-/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`]. Does not block.
-/// Costs one allocation.
+/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`]. Does
+/// not block. Costs one allocation.
 ///
 /// ```
 /// use std::thread;
@@ -316,19 +390,19 @@ pub fn later() -> (Reply, Entry) {
     (Reply(Arc::clone(&slot)), Entry::Later(PendingEntry(slot)))
 }
 
-/// Answers a question that a gate was asked before. Made by [`later`]. Dropping it without an answer skips the run.
+/// Answers a question that a gate was asked earlier. Made by [`later`]. Dropping it without an answer skips the run.
 #[derive(Debug)]
 #[must_use = "dropping it skips the run"]
 pub struct Reply(Arc<ReplySlot>);
 
-/// An entry that is still to come. Made by [`later`]. The gate returns it as a part of [`Entry::Later`].
+/// An entry that is still to come. Made by [`later`]. The gate returns it as part of [`Entry::Later`].
 #[derive(Debug)]
 pub struct PendingEntry(Arc<ReplySlot>);
 
 struct ReplySlot(Mutex<ReplyState>);
 
 enum ReplyState {
-    /// Not there yet. The thread that gives it makes this call.
+    /// Not there yet. The answering thread makes this call.
     Awaited(Option<Box<dyn FnOnce() + Send>>),
     Given(Entry),
     /// The task has taken it, or waits for it no longer.
@@ -336,9 +410,9 @@ enum ReplyState {
 }
 
 impl Reply {
-    /// Answers, on any thread. The next free worker then acts on the answer. Does not block; it may start a worker. If the task
-    /// waits no longer, since it was cancelled, paused or given another moment, or since its executor is gone, this call
-    /// leaves a [lease](Entry::Hold) with [`RunEnd::NotRun`], and does nothing else.
+    /// Gives the answer, on any thread. The next free worker then acts on it. Does not block; may start a worker. If
+    /// the task no longer waits, because it was cancelled, paused or given another moment, or because its executor is
+    /// gone, this call leaves a [lease](Entry::Hold) with [`RunEnd::NotRun`], and does nothing else.
     pub fn send(self, entry: Entry) {
         self.answer(entry);
     }
@@ -360,7 +434,7 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        // Closed, or answered, unless it was never sent.
+        // Does nothing if the reply was sent.
         self.answer(Entry::Skip);
     }
 }
@@ -382,7 +456,7 @@ impl PendingEntry {
         }
     }
 
-    /// Sets the function that the thread that gives the answer calls, unless the answer is there already.
+    /// Sets the function that the answering thread calls, unless the answer is there already.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
         if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));

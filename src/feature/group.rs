@@ -1,7 +1,7 @@
-//! Groups: handles on a part of an executor's tasks.
+//! Groups: handles to a part of an executor's tasks.
 //!
-//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. [`state`] says what that state decides,
-//! and why each member starts eventually; [`of_pool`] ends members.
+//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. [`state`] says what that state
+//! decides, and why each member starts eventually; [`of_pool`] ends members.
 
 mod membership;
 mod of_pool;
@@ -20,13 +20,13 @@ use std::{
 pub(crate) use self::{
     membership::Membership,
     of_pool::Groups,
-    roll::{Keeps, Member, Roll},
-    state::GroupState,
+    roll::{Member, Roll},
+    state::{GroupState, Joining},
 };
 use crate::{
     CancelReason, ConfigError, DrainedTask, Grace, Handle, ShutdownReport, TaskBuilder,
     WouldDeadlock,
-    feature::ShutdownPolicy,
+    feature::{Keeps, ShutdownPolicy},
     pool::IfRunning,
     statistics::Totals,
     sync::Arc,
@@ -36,9 +36,9 @@ use crate::{
 
 /// A named group of an executor's tasks: a concurrency limit, and operations on all of them together.
 ///
-/// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it changes nothing: the tasks
-/// of a group without handles go on, under its limit. [`Handle::groups`] finds it again while there is a task of it, or the
-/// future of one.
+/// Made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it changes nothing: without
+/// handles, the group's tasks go on under its limit. [`Handle::groups`] finds it again while one of its tasks, or the
+/// future of one, exists.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,43 +58,44 @@ use crate::{
 /// # The limit
 ///
 /// At most [`limit`](GroupBuilder::limit) tasks of the group run at once; with 1 they never overlap. If workers are
-/// [reserved](GroupBuilder::reserve) for others, at most as many run as the core pool size leaves without these, but always
-/// one. A run counts from the question to its [gate](TaskBuilder::gate), if it has one, until its body and the hooks around
-/// it have returned, also if its task is cancelled meanwhile. A limit that is lowered interrupts no run.
+/// [reserved](GroupBuilder::reserve) for others, at most as many run as the core pool size minus these, but always at
+/// least one may. A run counts from when its [gate](TaskBuilder::gate), if it has one, is asked until its body and the
+/// hooks around it have returned, even if its task is cancelled meanwhile. Lowering the limit interrupts no run.
 ///
-/// A task that is due and has to wait for its group occupies no worker, and other tasks that are due run. It is pending, and
-/// can be cancelled, moved and paused as any pending task; its time limit goes on, and its delay and its lateness are those of
-/// its plan.
+/// A due task that has to wait for its group occupies no worker, and other due tasks run. It is pending, and can be
+/// cancelled, moved and paused like any pending task; its time limit keeps running, and its delay and its lateness
+/// count from its planned moment.
 ///
-/// **The order** inside a group is the executor's: the task that is due first runs first, and of those that are due at the
-/// same moment the one that was submitted first. The order is strict, however many workers there are: no task of a group
-/// starts while one that comes before it waits and the permits suffice for one of them only.
+/// **The order** inside a group is the executor's: the task that is due first runs first, and of those due at the same
+/// moment, the one submitted first. The order is strict, however many workers there are: no task of a group starts
+/// while one before it waits and there is a permit for only one of them.
 ///
 /// # Pauses
 ///
-/// While a group is [paused](Self::pause) none of its tasks starts. Their schedules go on, as in the pause of a
-/// [task](crate::TaskHandle::pause): a run that falls due meanwhile is late, and after the pause the
-/// [policy for missed runs](crate::MissedRuns) of each task decides about it.
+/// While a group is [paused](Self::pause), none of its tasks starts. Their schedules go on, as when a
+/// [task](crate::TaskHandle::pause) is paused: a run that falls due meanwhile is late, and after the pause the [policy
+/// for missed runs](crate::MissedRuns) of each task decides about it.
 ///
 /// # The end of the executor
 ///
-/// A shutdown treats a task that is due and waits for its group as any other that is due. The drop of the owner runs it, in
-/// its turn, and [`shutdown_now`](Handle::shutdown_now) gives it back. A group that is *paused* keeps its tasks as a pause of
-/// each of them would: a shutdown that keeps delayed tasks waits until the group is resumed, and every other way to stop
-/// cancels them. No group can be paused after that. A task that was given back, or that is run
-/// [by hand](crate::DrainedTask::run) or by the thread that submits it, has left its group, and the limit does not hold for it.
+/// A shutdown treats a due task that waits for its group like any other due task. If the owner is dropped, the task
+/// runs in its turn; [`shutdown_now`](Handle::shutdown_now) gives it back. Pausing a group holds its tasks as pausing
+/// each of them would: a shutdown that keeps delayed tasks waits until the group is resumed, and any other stop cancels
+/// them. After that, no group can be paused. A task that was given back, or that is run [by
+/// hand](crate::DrainedTask::run) or on its submitter's thread, has left its group, and the limit no longer applies to
+/// it.
 ///
 /// # Deadlocks
 ///
-/// A task that has the only permit and waits for another one of its group waits for ever: that is not
-/// [noticed](crate::WouldDeadlock) while another worker is free. Give the [`join`](crate::ScheduledFuture::join) a limit, or let
-/// the task submit the other one and end.
+/// A task that has the only permit and waits for another task of its group waits for ever: that is not
+/// [detected](crate::WouldDeadlock) while another worker is free. Give the [`join`](crate::ScheduledFuture::join) a
+/// limit, or let the task submit the other one and end.
 ///
 /// # Cost
 ///
-/// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the group's lock twice to be
-/// submitted, twice to start and once to end, each time in O(log n) for n pending tasks of the group. A task that has to wait
-/// is taken and queued once more.
+/// A task without a group pays nothing. A task in a group costs one more allocation, and takes the group's lock twice
+/// to be submitted, twice to start and once to end, each time in O(log n) for n pending tasks of the group. A task that
+/// has to wait is taken and queued once more.
 #[doc(alias("Semaphore", "bulkhead", "JoinSet", "TaskTracker"))]
 #[derive(Clone)]
 pub struct Group {
@@ -110,23 +111,23 @@ impl Handle {
         GroupBuilder { handle: self, name, limit, reserved, on_shutdown }
     }
 
-    /// Returns the groups of this executor of which there is a handle, a task, or the future of one, in the order in which they
-    /// were made. Takes time linear in their number.
+    /// Returns the groups of this executor that still have a handle, a task, or the future of one, in the order in
+    /// which they were made. Takes time linear in their number.
     pub fn groups(&self) -> Vec<Group> {
-        let groups = self.pool().groups.all().into_iter();
+        let groups = self.pool().extensions.groups.all().into_iter();
         groups.map(|state| Group { handle: self.clone(), state }).collect()
     }
 }
 
 impl TaskBuilder<'_> {
-    /// Puts the task into a group of the same executor, in place of another. [`Group::task`] is the short form.
+    /// Puts the task into a group of the same executor, in place of any earlier one. [`Group::task`] is the short form.
     pub fn group(mut self, group: &Group) -> Self {
-        self.group = Some(Arc::clone(&group.state));
+        self.requested.group = Some(Arc::clone(&group.state));
         self
     }
 }
 
-/// Describes a [`Group`] before it is made; from [`Handle::group`]. Without further calls a group limits nothing.
+/// Describes a [`Group`] before it is made; from [`Handle::group`]. By default a group limits nothing.
 #[derive(Clone, Debug)]
 #[must_use = "no group is made until `build` is called"]
 pub struct GroupBuilder<'a> {
@@ -145,17 +146,16 @@ impl GroupBuilder<'_> {
         self
     }
 
-    /// Sets how many workers stay free for other tasks: at most as many tasks of the group run at once as the
-    /// [core pool size](Handle::set_core_pool_size), which may change, leaves without these. One may always run, even if all
-    /// workers are reserved. The default is zero.
+    /// Sets how many workers stay free for other tasks: the group runs at most as many tasks at once as the [core pool
+    /// size](Handle::set_core_pool_size), which may change, minus `workers`. One may always run, even if all workers
+    /// are reserved. The default is zero.
     pub fn reserve(mut self, workers: usize) -> Self {
         self.reserved = workers;
         self
     }
 
-    /// Sets the consequence of a graceful shutdown, of the group or of its executor, for its tasks without a
-    /// [policy of their own](crate::TaskBuilder::on_shutdown), which has an example. Without this call the executor's two
-    /// policies decide.
+    /// Sets what a graceful shutdown of the group or of its executor does to tasks without a [policy of their
+    /// own](crate::TaskBuilder::on_shutdown), which has an example. By default the executor's two policies decide.
     pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
         self.on_shutdown = Some(policy);
         self
@@ -180,8 +180,8 @@ impl GroupBuilder<'_> {
             at_shutdown: on_shutdown,
             roll: Watched::new(roll),
         });
-        pool.groups.add(&state);
-        // Either this thread sees a change made since the group was listed, or the thread that makes it sees the group.
+        pool.extensions.groups.add(&state);
+        // Either this thread sees a change made since the group was listed, or the changing thread sees the group.
         state.change(|roll| roll.workers = pool.workers.wanted());
         if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
             let called_off = state.change(|roll| roll.executor_closes(keeps));
@@ -202,17 +202,17 @@ impl Group {
         &self.handle
     }
 
-    /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.
+    /// Returns how many tasks of the group may run at once; `usize::MAX` if no limit was set.
     pub fn limit(&self) -> usize {
         self.state.roll().limit
     }
 
-    /// Sets how many tasks of the group may run at once. If the limit is higher than before, tasks that wait start at once; if
-    /// it is lower, no task starts until enough of those that run have ended.
+    /// Sets how many tasks of the group may run at once. If the limit is higher than before, waiting tasks start at
+    /// once; if it is lower, no task starts until enough running ones have ended.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroLimit`] if it is zero. Nothing is changed then.
+    /// [`ConfigError::ZeroLimit`] if it is zero. Then nothing changes.
     pub fn set_limit(&self, limit: usize) -> Result<(), ConfigError> {
         if limit == 0 {
             return Err(ConfigError::ZeroLimit);
@@ -231,9 +231,9 @@ impl Group {
         self.state.change(|roll| roll.reserved = workers);
     }
 
-    /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Interrupts no run. Each task is late
-    /// then, and its [policy](crate::MissedRuns) decides about the runs that were missed. Returns `false`, and does nothing, if
-    /// the group is paused already, or if it or its executor was shut down.
+    /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Interrupts no run. Afterwards
+    /// the tasks are late, and the [policy](crate::MissedRuns) of each decides about the runs that it missed. Returns
+    /// `false`, and does nothing, if the group is paused already, or if it or its executor was shut down.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -260,10 +260,10 @@ impl Group {
         self.state.roll().is_paused
     }
 
-    /// Cancels all tasks of the group, as by [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal): the pending ones do
-    /// not start any more; those that run end for all their waiters, and their [tokens](crate::TaskContext::token) are raised.
-    /// Returns how many tasks these are. The group goes on, and admits others. Takes time linear in the number of its tasks,
-    /// and drops their closures.
+    /// Cancels all tasks of the group, as with [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal): the pending
+    /// ones no longer start; the running ones end for all their waiters, and their [tokens](crate::TaskContext::token)
+    /// are cancelled. Returns how many tasks there were. The group goes on, and admits others. Takes time linear in the
+    /// number of its tasks, and drops their closures.
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;
@@ -288,34 +288,23 @@ impl Group {
             failed_runs,
         }
     }
-}
 
-impl fmt::Debug for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group")
-            .field("name", &self.name())
-            .field("limit", &self.limit())
-            .field("is_paused", &self.is_paused())
-            .field("statistics", &self.statistics())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Group {
-    /// Returns a builder that describes a task of this group before it is submitted. Its submissions fail as the executor's do,
-    /// and with [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The error owns the task. A
-    /// [retry](TaskBuilder::retry) is a member from its first attempt to its last, and has a permit during each attempt only.
+    /// Returns a builder that describes a task of this group before it is submitted. Its submissions fail as the
+    /// executor's do, and with [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The
+    /// error owns the task. A [retry](TaskBuilder::retry) is a member from its first attempt to its last, and holds a
+    /// permit only during an attempt.
     pub fn task(&self) -> TaskBuilder<'_> {
         self.handle.task().group(self)
     }
 
     /// Stops admitting tasks to the group. A later submission fails with
-    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and gets its closure back; no handler is asked. So does one that
-    /// waits for room in the executor. The executor and its other tasks go on.
+    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and gets its closure back; no handler is asked. So does
+    /// one that is waiting for room in the executor. The executor and its other tasks go on.
     ///
-    /// The executor's two policies decide whether pending tasks run or are cancelled: by default one-shot tasks still run, and
-    /// periodic ones are cancelled. A periodic task that runs finishes its run, and its future has ended at once. A paused
-    /// group is resumed. Does not wait. Idempotent. Takes time linear in the number of the group's tasks.
+    /// The executor's two policies decide whether pending tasks run or are cancelled: by default one-shot tasks still
+    /// run, and periodic ones are cancelled. A running periodic task finishes its run, and its future completes at
+    /// once. A paused group is resumed. Does not wait. Idempotent. Takes time linear in the number of the group's
+    /// tasks.
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
         let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
@@ -331,8 +320,8 @@ impl Group {
         called_off
     }
 
-    /// Stops admitting tasks to the group, raises the [token](crate::TaskContext::token) of each of its tasks that
-    /// runs, and returns the pending ones, to be run or dropped, in the order in which they were submitted. Does not wait. A
+    /// Stops admitting tasks to the group, cancels the [token](crate::TaskContext::token) of each of its running tasks,
+    /// and returns the pending ones, to be run or dropped, in the order in which they were submitted. Does not wait. A
     /// task that a worker was just about to start ends as cancelled. Takes O(n log n).
     ///
     /// ```
@@ -353,10 +342,11 @@ impl Group {
         members.filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
-    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most `patience` for its tasks,
-    /// then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns, and waits for at most `grace` for those that
-    /// run. Returns a report, blocks and goes on early as the [executor's](crate::Handle::shutdown_within), which has an
-    /// example. The executor goes on, and its drop waits for a task of the group that still runs as for any other.
+    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits at most `grace.patience` for
+    /// its tasks, then calls [`shutdown_now`](Self::shutdown_now), drops what it returns, and waits at most
+    /// `grace.then` for those that run. Returns a report, blocks and goes on early like the
+    /// [executor's](crate::Handle::shutdown_within), which has an example. The executor goes on, and its drop waits for
+    /// any task of the group that still runs.
     ///
     /// # Errors
     ///
@@ -381,9 +371,9 @@ impl Group {
         Ok(ended.at_end(is_over, running))
     }
 
-    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is left, but
-    /// for no longer than `timeout`; `Duration::MAX` is no limit. Returns `true` if it has ended. On a manual clock [another
-    /// thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is
+    /// left, but at most for `timeout`; `Duration::MAX` means no limit. Returns `true` if it has ended. On a manual
+    /// clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -402,14 +392,14 @@ impl Group {
         Ok(has_ended)
     }
 
-    /// Returns a future that completes when the group has ended, as [`await_termination`](Self::await_termination) defines it.
-    /// It needs no runtime, is `'static`, may be dropped at any time, and stops nothing itself. A poll and a drop cost O(log n),
-    /// for n that wait for this end. A task that blocks on it may wait for itself.
+    /// Returns a future that completes when the group has ended, as [`await_termination`](Self::await_termination)
+    /// defines it. It needs no runtime, is `'static`, may be dropped at any time, and stops nothing itself. A poll and
+    /// a drop cost O(log n) for n waiters. A task that blocks on it may wait for itself.
     pub fn termination(&self) -> GroupTermination {
         GroupTermination { group: self.clone(), place: Place::default() }
     }
 
-    /// Returns `true` if the group was shut down; some of its tasks may still be there.
+    /// Returns `true` if the group was shut down; some of its tasks may be left.
     pub fn is_shutdown(&self) -> bool {
         self.state.roll().is_shut_down()
     }
@@ -417,6 +407,17 @@ impl Group {
     /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
     pub fn is_terminated(&self) -> bool {
         self.state.roll().is_terminated
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("name", &self.name())
+            .field("limit", &self.limit())
+            .field("is_paused", &self.is_paused())
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
     }
 }
 
@@ -444,7 +445,8 @@ impl Drop for GroupTermination {
     }
 }
 
-/// How many tasks a group has and had, in one consistent snapshot; from [`Group::statistics`](crate::Group::statistics).
+/// How many tasks a group has and had, in one consistent snapshot; from
+/// [`Group::statistics`](crate::Group::statistics).
 ///
 /// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
 /// `failed <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
@@ -454,9 +456,9 @@ impl Drop for GroupTermination {
 pub struct GroupStatistics {
     /// The number of pending tasks, due or not.
     pub pending: usize,
-    /// The number of these that are due, and wait for the group since a worker has looked at them.
+    /// The number of these that are due, and that a worker has found waiting for the group.
     pub waiting: usize,
-    /// The number of tasks that run, which is at most the limit, unless that was lowered.
+    /// The number of running tasks, which is at most the limit, unless that was lowered.
     pub active: usize,
     /// The number of tasks that have been admitted.
     pub submitted: u64,
@@ -466,10 +468,10 @@ pub struct GroupStatistics {
     pub completed: u64,
     /// The number of tasks that ended because a run failed.
     pub failed: u64,
-    /// The number of tasks that were cancelled, for whatever reason, or given back. A task that is cancelled while it runs is
-    /// active until its body has returned.
+    /// The number of tasks that were cancelled, for whatever reason, or given back. A task that is cancelled while it
+    /// runs stays active until its body has returned.
     pub cancelled: u64,
-    /// The number of runs; each run of a periodic task counts, and one that its gate has skipped does not.
+    /// The number of runs; each run of a periodic task counts, and a run that its gate has skipped does not.
     pub runs: u64,
     /// The number of these that failed, including those after which the task went on.
     pub failed_runs: u64,

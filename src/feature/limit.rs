@@ -1,24 +1,24 @@
-//! The time limit of a task: when it must have ended, and when its current run must.
+//! The time limit of a task: when it must have ended, and when its current run must have.
 //!
-//! A task that runs once must end by its due time plus its budget. The limit moves with the plan, under the same lock,
-//! and the thread that moves it arms another expiry (`Task::arm_limits`); one armed for another limit notices and does
-//! nothing. A series has a limit for each run, while it is under way.
+//! A one-shot task must end by its due time plus its budget. The limit moves with the plan, under the same lock, and
+//! the thread that moves it arms another expiry (`Task::arm_limits`); one armed for another limit notices and does
+//! nothing. A series has a limit for each run while that is under way.
 //!
-//! A series that goes on after an overlong run is not called off by the token that its timer thread then raises: the
-//! token is the run's own. So the expiry notes under the task's lock that it raises it, and a request to the series
+//! When the timer thread cancels the token of an overlong run, that does not call off a series that goes on: the token
+//! is the run's own. So the expiry notes under the task's lock that it cancels the token, and a request to the series
 //! still takes effect until the body returns.
 //!
 //! # Which thread wins
 //!
 //! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. A task
-//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the guard
-//! when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
+//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the
+//! guard when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
 //!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread is: the
-//! worker that takes the task, or that has run it, compares the limit with the clock, and does under the same lock what the
-//! expiry would do. A body that ends at the very instant of its limit is timed out, and a task with no time at all never
-//! runs. So on a manual clock every such tie is exact, and the task's token counts as raised from that instant
-//! too (`CancellationToken::set_limit`).
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread
+//! is: the worker that takes the task, or that has run it, compares the limit with the clock, and does under the same
+//! lock what the expiry would do. A body that ends at the very instant of its limit is timed out, and a task with a
+//! limit of zero never runs. So on a manual clock every such tie is exact, and the task's token counts as cancelled
+//! from that instant too (`CancellationToken::set_limit`).
 //!
 //! A run by hand leaves the limit, and the token with it, to the timer thread, which may be gone.
 
@@ -27,18 +27,18 @@ mod timer;
 
 use std::time::Duration;
 
-pub(crate) use self::timer::{ExpiryQueue, Timeouts, expire};
+pub(crate) use self::timer::{Timeouts, expire};
 use self::timer::{Timer, expiry};
 use crate::{
-    CancelReason, CancellationToken,
+    CancelReason, CancellationToken, TaskBuilder,
     entry::Ticket,
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Call, Cancellation, Leftovers, Parts, Replan, Run, Task, Verdict},
-    time::{Clock, Timestamp},
+    task::{Call, Cancellation, Leftovers, Parts, Replan, Task, Verdict},
+    time::Timestamp,
     trace,
     unwind::discard,
 };
@@ -69,10 +69,45 @@ impl Exceeded {
 /// Arms an expiry of a task for this limit, in place of any earlier one. The caller holds no lock.
 type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
+impl TaskBuilder<'_> {
+    /// Sets a time limit for the task; without this call it has none. The first limit makes the executor start a thread
+    /// that watches over all of them; the first that expires makes it start a second, so that a capture that blocks in
+    /// its drop holds up no other limit. Java 25: `submitWithTimeout`.
+    ///
+    /// * **A one-shot task** has this much time from the moment it is due, including any wait for a worker. When the
+    ///   time is up, its future completes, with [`CancelReason::TimedOut`](crate::CancelReason). If the task is still
+    ///   pending it never runs; if it runs, its [token](crate::TaskContext::token) is cancelled.
+    /// * **A periodic task** has this much time for each run. If it is to [stop](crate::FailurePolicy::stop) at the first
+    ///   failure, a run that takes longer ends the task in the same way, and the [failure
+    ///   handler](crate::Builder::failure_handler) is called. Otherwise the token of such a run, a new one for each
+    ///   run, is cancelled, and the run has failed once its body has returned, with the time limit as the
+    ///   [cause](crate::FailureKind::TimeLimit).
+    ///
+    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out, and a
+    /// one-shot task with a timeout of zero never runs. A task that ends in time leaves nothing of its limit in the
+    /// queue. A limit of `Duration::MAX` never expires.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let endless = with_context(|run| run.token().wait()); // until it is cancelled
+    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(endless)?;
+    /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("submitWithTimeout", "deadline", "time_limit"))]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.requested.limit = Some(timeout);
+        self
+    }
+}
+
 impl PoolRef {
-    /// Watches over the limit of a one-shot task, which is in the queue, wherever the limit moves.
+    /// Enforces the limit of a one-shot task, if it has one, wherever the limit moves.
     pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
-        let Some(timer) = Timer::of(self) else { return };
+        let Some(timer) = Timer::of(self).filter(|_| !task.is_periodic()) else { return };
         let of_task = Arc::downgrade(task);
         task.arm_limits(Arc::new(move |limit| {
             let Some(task) = of_task.upgrade().filter(|_| limit < Timestamp::NEVER) else { return };
@@ -97,30 +132,28 @@ impl PoolRef {
 impl Pool {
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
-        self.timeouts.exceeded.note(task, id);
+        self.extensions.timeouts.exceeded.note(task, id);
         self.log.cancelled(id, || task.name());
     }
 }
 
-/// A value that lives until its task has ended. Dropping it is user code.
-pub(crate) type Attachment = Box<dyn Send>;
-
 #[derive(Default)]
 pub(crate) struct TimeLimit {
-    /// When the task has to have ended, or, if it is a series, its present run.
+    /// When the task or, if it is a series, its current run has to have ended.
     moment: Option<Timestamp>,
-    /// The time that a one-shot task has from its plan on.
+    /// How long a one-shot task has from its planned time.
     budget: Option<Duration>,
     is_ignored: bool,
-    /// The timer thread raises the token of the run of a series, or has raised it.
-    is_run_over: bool,
-    /// There once the task is in the queue.
+    /// The timer thread cancels the token of the run of a series, or has cancelled it.
+    pub(crate) is_run_over: bool,
+    /// Set once the task is in the queue.
     arm: Option<Arm>,
-    attachment: Option<Attachment>,
+    /// Until the task has ended. Its drop is user code.
+    guard: Option<Box<dyn Send>>,
 }
 
 impl TimeLimit {
-    /// Limits a task that runs once, and is due at `due`, to `budget` from then on.
+    /// Limits a one-shot task that is due at `due` to `budget` from then on.
     pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
         Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
     }
@@ -144,24 +177,30 @@ impl TimeLimit {
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
-        left.values.extend(self.attachment.take());
+        left.values.extend(self.guard.take());
         left.keep(self.arm.take());
     }
 
-    fn expiry(&self) -> Option<Timestamp> {
+    pub(crate) fn expiry(&self) -> Option<Timestamp> {
         self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
-    pub(crate) fn has_run_over_limit(&self) -> bool {
-        self.is_run_over
+    /// Returns when a time limit cancels the token of the task.
+    pub(crate) fn token_limit(&self) -> Option<Timestamp> {
+        self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
+    }
+
+    /// Returns `true` if a task that runs once has another limit than this.
+    pub(crate) fn has_moved(&self, limit: Timestamp) -> bool {
+        self.budget.is_some() && self.moment != Some(limit)
     }
 }
 
 impl Task {
-    /// Has each limit of the task armed from now on, beginning with the present one.
+    /// Arms each limit of the task from now on, beginning with the current one.
     pub(crate) fn arm_limits(&self, arm: Arm) {
         let present = self.with(|parts| {
-            // A task that has ended already has given up what it leaves.
+            // A task that has already ended would never drop it.
             let limit = if parts.stage.is_done() { None } else { parts.limit() }?;
             limit.arm = Some(Arc::clone(&arm));
             limit.moment
@@ -180,7 +219,7 @@ impl Task {
         discard(token);
     }
 
-    /// Notes that the token of that run is about to be raised, because its time is up. Another run has another limit.
+    /// Notes that the timer thread is about to cancel the token of that run. Another run has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
             if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
@@ -189,8 +228,8 @@ impl Task {
         });
     }
 
-    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the task itself has raised within
-    /// the limit is kept, and calls the task off.
+    /// Ends that run. Its token goes with it, cancelled if the limit `is_over`; but a token that the task itself has
+    /// cancelled within the limit is kept, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
@@ -205,14 +244,14 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops it at once
-    /// if the task has ended, or has another limit.
-    pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops
+    /// it at once if the task has ended, or has another limit.
+    pub(crate) fn attach(&self, guard: Box<dyn Send>, limit: Timestamp) {
         let unused = self.with(|parts| {
-            if parts.stage.is_done() || parts.has_moved(limit) {
-                return Some(attachment);
+            if parts.stage.is_done() || parts.has_other_limit(limit) {
+                return Some(guard);
             }
-            parts.limit_or_default().attachment.replace(attachment)
+            parts.limit_or_default().guard.replace(guard)
         });
         discard(unused);
     }
@@ -225,34 +264,5 @@ impl Parts<'_> {
 
     fn limit_or_default(&mut self) -> &mut TimeLimit {
         self.extras().extensions.limit.get_or_insert_default()
-    }
-
-    pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
-        self.limit()?.expiry()
-    }
-
-    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
-        self.expiry().is_some_and(|moment| moment <= clock.read())
-    }
-
-    /// Returns when the token of the task is raised.
-    pub(crate) fn token_limit(&mut self) -> Option<Timestamp> {
-        let limit = self.limit()?;
-        limit.moment.filter(|_| limit.budget.is_none() || !limit.is_ignored)
-    }
-
-    pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
-        self.limit().is_some_and(|own| own.budget.is_some() && own.moment != Some(limit))
-    }
-}
-
-impl Run {
-    pub(crate) fn take_over_limit(&self) -> Option<Duration> {
-        self.worker.over_limit.take()
-    }
-
-    /// Notes that the innermost run of the calling thread has exceeded this limit.
-    pub(crate) fn note_over_limit(limit: Duration) {
-        Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a task's wait, parked, for its turn in a group or for the answer of its gate.
+//! How a parked task's wait ends: for its turn in a group, or for its gate's answer.
 
 use crate::{
     entry::{MoveEntry, Moved, Ticket},
@@ -8,12 +8,12 @@ use crate::{
     unwind::discard,
 };
 
-/// Moves the entries of parked tasks whose turn has come, or whose gate has answered, to when the tasks are due. The caller
-/// holds no lock.
+/// Moves the entries of parked tasks whose turn has come, or whose gate has answered, to when the tasks are due. The
+/// caller holds no lock.
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());
-    // All entries move first: waking a waiter or starting a worker calls user code, and no other task may wait for that.
+    // All entries move first: waking a waiter or starting a worker calls user code, for which no other task may wait.
     for (sequence, task) in tasks {
         // A task that is gone has ended, or is about to.
         if let Some(task) = task.upgrade() {

@@ -1,17 +1,12 @@
-//! A handle on a task: everything that can be done to it, except taking its result. It is compiled once, not once for
-//! each result type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` says what
-//! changes to a live task mean, and what they race with.
+//! A handle to a task: everything that can be done to it, except taking its result. It is compiled once, not once for
+//! each result type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` has
+//! the verbs that change when it runs, and says what they race with.
 
-use std::{
-    fmt,
-    task::Waker,
-    time::{Duration, Instant},
-};
+use std::{fmt, task::Waker, time::Duration};
 
 use crate::{
-    CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
-    entry::{Moved, Ticket},
-    feature::Change,
+    CancelReason, FailedRun, Failure, Limit, TaskId, TaskState, WouldDeadlock,
+    entry::Ticket,
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
@@ -19,7 +14,6 @@ use crate::{
     },
     task::{Drops, Run, Task},
     time::{Clock, Timestamp},
-    trigger::Trigger,
     unwind::{Contained, discard_with},
     wait::{self, Place},
 };
@@ -31,7 +25,7 @@ pub struct TaskHandle {
     task: Contained<Arc<Task>>,
     pool_ref: PoolRef,
     id: u64,
-    /// The slot of the queue that the task was given when it was submitted.
+    /// The queue slot that the task was given when it was submitted.
     slot: u32,
     /// What its drop does besides releasing the task, as bits. An atomic has no unused values, so a `Result` with a
     /// future keeps its variant in a pointer and is moved by whole words.
@@ -40,29 +34,24 @@ pub struct TaskHandle {
 
 /// The handle is a clone, made by `task_handle()`.
 const BESIDE: u8 = 1;
-/// The drop takes the waker of an `await` off the task.
+/// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result: handles beside the future would keep it, or it may be an `Err`.
+/// The drop gives up the result: other handles would keep it, or it may be an `Err`.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;
 /// And asks a running body to stop.
 pub(super) const SIGNALS: u8 = 16;
 
-/// Control of a task. Each of these returns `true` if it had an effect, and `false` if it came too late: the task has
-/// ended, or is a one-shot task that a worker has taken or whose [time](crate::TaskBuilder::timeout) is up, or the
-/// executor has stopped. None of them blocks, and all take O(log n).
-///
-/// A change during a run applies to the run after it, and of two such changes the later one holds. Once an executor has
-/// been [shut down](crate::Handle::shutdown), a task can be brought forward, but not put off.
+/// Cancellation of a task. Each of these methods returns `true` if it had an effect, and `false` if it came too late.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
     /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended before. Java:
     /// `cancel(false)`.
     ///
     /// When this returns, a waiting task is out of the queue, and its closure and captures are dropped. A running task
-    /// goes on to the end of its body, for which this does not wait, but its future is cancelled now, and a periodic
-    /// task does not run again.
+    /// goes on to the end of its body, for which this does not wait, but its future completes now, as cancelled, and a
+    /// periodic task does not run again.
     ///
     /// ```
     /// use std::{sync::Arc, time::Duration};
@@ -82,11 +71,11 @@ impl TaskHandle {
         self.cancel_if_running(IfRunning::LetReturn)
     }
 
-    /// Ends the task as [`cancel`](Self::cancel) does, and raises the [token](crate::TaskContext::token) of a running
+    /// Ends the task as [`cancel`](Self::cancel) does, and cancels the [token](crate::TaskContext::token) of a running
     /// task, to ask its body to stop. Java: `cancel(true)`.
     ///
-    /// If the task was cancelled before and its body still runs, the token is raised as well, and the call returns
-    /// `false`.
+    /// If the task was cancelled before and its body still runs, the token is cancelled all the same, and the call
+    /// returns `false`.
     ///
     /// [`CancellationToken`](crate::CancellationToken) has an example.
     #[doc(alias("abort", "interrupt", "stop"))]
@@ -99,8 +88,8 @@ impl TaskHandle {
         self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, if_running)
     }
 
-    /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure does not run
-    /// any more: when this returns `Ok`, what a run had borrowed is free. The captures of a periodic closure have been
+    /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure no longer
+    /// runs: when this returns `Ok`, whatever a run had borrowed is free. The captures of a periodic closure have been
     /// dropped, unless another thread that has cancelled the task is about to do so. Returns `true` if this call ended
     /// the task, and `false` if it had ended before; it waits in both cases.
     ///
@@ -118,7 +107,7 @@ impl TaskHandle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does not wait, as
+    /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that is not waiting, as
     /// with [`join`](crate::ScheduledFuture::join). The task has been cancelled all the same.
     #[doc(alias("abort", "stop"))]
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
@@ -139,126 +128,6 @@ impl TaskHandle {
         Ok(has_ended)
     }
 
-    /// Runs the task next after `delay`, whenever it was to run: a timeout that starts anew, a watchdog that is fed.
-    /// Later runs of a periodic task go on from there: a fixed rate has its grid moved, and a [trigger](crate::Trigger)
-    /// is asked after the run as always. A time limit of a one-shot task moves along. A task that is
-    /// [paused](Self::pause) stays paused.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let alarm = executor.schedule(5 * second, || "no sign of life")?;
-    /// clock.run_for(4 * second);
-    /// assert!(alarm.reschedule(5 * second));
-    /// assert_eq!(alarm.delay(), Some(5 * second));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("reset", "postpone", "heartbeat", "dead_man_switch"))]
-    pub fn reschedule(&self, delay: Duration) -> bool {
-        self.change(Change::At(self.clock().read().after(delay)))
-    }
-
-    /// Like [`reschedule`](Self::reschedule), at an instant of the executor's [clock](crate::Handle::clock). One that
-    /// has passed means now, and `None` never.
-    pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
-        let now = self.clock().read();
-        self.change(Change::At(self.clock().deadline_of(instant).max(now)))
-    }
-
-    /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is.
-    #[doc(alias = "bring_forward")]
-    pub fn run_within(&self, delay: Duration) -> bool {
-        self.change(Change::Within(self.clock().read().after(delay)))
-    }
-
-    /// Runs the task now. For a periodic task that is one run more: the planned run takes place at its moment, unless
-    /// it is due already, and then it is the one. A periodic task runs also if it is [paused](Self::pause), and stays
-    /// paused. A one-shot task does not run again. A task of an [on-demand](crate::trigger::on_demand) trigger has no
-    /// schedule: this run is its next.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let minute = Duration::from_secs(60);
-    /// let backup = executor.repeat(every(minute).first_in(minute), || { /* back up */ })?;
-    /// assert!(backup.run_now());
-    /// clock.run_until_idle();
-    /// assert_eq!((executor.statistics().runs, backup.delay()), (1, Some(minute)));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("trigger", "notify", "fire"))]
-    pub fn run_now(&self) -> bool {
-        self.change(Change::RunNow(self.clock().read()))
-    }
-
-    /// Gives a periodic task another schedule. The trigger is asked at once, on this thread, when the task runs next.
-    /// The task keeps its [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry),
-    /// failures no longer end the task, unless its [policy](crate::TaskBuilder::on_failure) says so.
-    ///
-    /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has no run or a
-    /// period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let poll = executor.repeat(every(Duration::from_secs(60)), || { /* look */ })?;
-    /// assert!(poll.set_trigger(every(Duration::from_secs(1))), "there is news: look more often");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the trigger panics. The task is then as it was.
-    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        let change = Change::schedule(trigger, self.task(), self.clock());
-        change.is_some_and(|change| self.change(change))
-    }
-
-    /// Keeps the task from running until it is [resumed](Self::resume). Its schedule goes on, and its
-    /// [policy](crate::MissedRuns) decides about the runs that it misses meanwhile, as if all workers had been busy for
-    /// that time. A run that is under way is not interrupted.
-    ///
-    /// A time limit goes on counting. The task is [`Paused`](crate::TaskState::Paused) and stays pending: an executor
-    /// that is shut down waits for it as for every delayed task. Returns `false` also if the task is paused already.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let tick = executor.repeat(every(second).first_in(second), || ())?;
-    /// assert!(tick.pause());
-    /// clock.run_for(10 * second);
-    /// assert!(tick.resume());
-    /// clock.run_until_idle();
-    /// assert_eq!(executor.statistics().runs, 1, "one run for the ten that were missed");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias = "suspend")]
-    pub fn pause(&self) -> bool {
-        self.change(Change::Pause)
-    }
-
-    /// Ends a [pause](Self::pause). Returns `false` also if the task is not paused.
-    pub fn resume(&self) -> bool {
-        self.change(Change::Resume)
-    }
-
-    fn change(&self, change: Change) -> bool {
-        self.pool_ref.control(&self.task, self.ticket(), change)
-    }
-
     /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(self.pool_ref.pool(), pool) && pool.remove_pending(self.task(), self.ticket())
@@ -266,9 +135,9 @@ impl TaskHandle {
 }
 
 impl TaskHandle {
-    /// Returns how long it is until the next run: zero if it is due, and `None` if no run is to come as things are: the
-    /// task is [paused](Self::pause), or planned for no moment; it is running; or it has ended. [`state`](Self::state)
-    /// says which. Locks a part of the queue. Java: `getDelay`.
+    /// Returns how long it is until the next run: zero if it is due, and `None` if none is planned: the task is
+    /// [paused](Self::pause), never due, running, or has ended. [`state`](Self::state) says which. Locks a part of the
+    /// queue. Java: `getDelay`.
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
         let entry =
@@ -277,8 +146,8 @@ impl TaskHandle {
         (due < Timestamp::NEVER).then(|| due.delay_at(self.clock().read()))
     }
 
-    /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no run has failed,
-    /// and for a one-shot task, whose panic is its result.
+    /// Returns the last failed run of a periodic task, even after the task has ended. `None` if no run has failed, and
+    /// for a one-shot task, whose panic is its result.
     ///
     /// ```
     /// use std::time::Duration;
@@ -363,14 +232,14 @@ impl TaskHandle {
     }
 }
 
-// The operations that a future needs of its handle.
+// The operations that a future needs from its handle.
 impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
         Self { task: Contained::new(task), pool_ref, id, slot, at_drop: AtomicU8::new(0) }
     }
 
-    /// Has the drop do these things as well, or no longer.
+    /// Sets whether the drop also does these things.
     #[inline]
     pub(super) fn set_at_drop(&mut self, things: u8, are_done: bool) {
         let bits = self.at_drop.get_mut();
@@ -378,7 +247,7 @@ impl TaskHandle {
     }
 
     #[inline]
-    pub(super) fn task(&self) -> &Task {
+    pub(crate) fn task(&self) -> &Task {
         &**self.task
     }
 
@@ -394,7 +263,7 @@ impl TaskHandle {
         Arc::ptr_eq(self.pool_ref.pool(), pool) && self.task.needs_worker(!pool.is_driven)
     }
 
-    fn ticket(&self) -> Ticket {
+    pub(crate) fn ticket(&self) -> Ticket {
         Ticket { slot: self.slot, sequence: self.id }
     }
 
@@ -427,7 +296,7 @@ impl TaskHandle {
         self.task.poll_done(place, waker).then_some(())
     }
 
-    // Apart, so that a drop of any other reference saves no registers for it.
+    // Kept apart, so that the drop of any other reference saves no registers for it.
     #[cold]
     #[inline(never)]
     fn withdraw(&self, at_drop: u8) {
@@ -447,45 +316,6 @@ impl TaskHandle {
         let has_ended = self.task.poll_awaited(waker);
         self.set_at_drop(AWAITED, !has_ended);
         has_ended
-    }
-}
-
-/// A task's control of itself, in its run.
-#[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
-impl TaskContext {
-    /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
-    /// [`TaskHandle::reschedule`](crate::TaskHandle::reschedule). Returns `false` for a one-shot task, and if this is
-    /// not called by the task, in its run.
-    pub fn reschedule(&self, delay: Duration) -> bool {
-        self.change(|clock| Some(Change::At(clock.read().after(delay))))
-    }
-
-    /// Gives the periodic task another schedule; see [`TaskHandle::set_trigger`](crate::TaskHandle::set_trigger).
-    /// Returns `false` also if this is not called by the task, in its run.
-    ///
-    /// # Panics
-    ///
-    /// If the trigger panics.
-    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        let task = Arc::clone(&self.task);
-        self.change(|clock| Change::schedule(trigger, &*task, clock))
-    }
-
-    /// Pauses the periodic task after this run; see [`TaskHandle::pause`](crate::TaskHandle::pause). Returns `false`
-    /// also if this is not called by the task, in its run.
-    pub fn pause(&self) -> bool {
-        self.change(|_| Some(Change::Pause))
-    }
-
-    /// Changes the task whose run the calling thread is in. Only there is the task known to have no entry in a queue,
-    /// which this could not move.
-    fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
-        if !Run::is_of(&self.task) {
-            return false;
-        }
-        let clock = self.stop.clock();
-        let Some(change) = change(clock) else { return false };
-        self.task.control(change, clock, &mut |_, _| Moved::Absent)
     }
 }
 

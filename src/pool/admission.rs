@@ -1,9 +1,9 @@
-//! Decides on admission beside the queue: the bound on pending tasks, and the handler for those that are refused.
+//! Admission control outside the queue: the bound on pending tasks, and the handler for those that are refused.
 //!
 //! # Capacity
 //!
-//! The thread that takes a task out of the queue, to run it or to drop it, releases its permit. A periodic task that has run
-//! is queued again in any case, even if that is one too many ([`force_acquire`]): otherwise it would be lost for being late.
+//! The thread that takes a task out of the queue, to run it or to drop it, releases its permit. A periodic task that
+//! has run is queued again even if that is one too many ([`force_acquire`]): a full queue must not end a series.
 //!
 //! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time ran out
 //! concurrently passes it on ([`acquire_before`]). A waiter may also wake for another reason and acquire a permit that another

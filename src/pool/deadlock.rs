@@ -3,26 +3,26 @@
 //! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two such waits are refused:
 //!
 //! * *A task waits for itself*, which the waiter sees (`TaskHandle::wait`).
-//! * *No worker is left that could run it*: every other worker already waits, without a limit, for something that has not
-//!   happened, and the pool has all its workers, or can start no other one.
+//! * *No worker is left that could run it*: every other worker already waits, without a limit, for something that has
+//!   not happened, and the pool has all its workers, or can start no more.
 //!
-//! The pool looks for no other circle ([`WouldDeadlock`] says which there are). The [`JoinRegistry`](super::workers) lists
-//! what workers wait for: a task, a body, or what a user says ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each
-//! [`Awaited`] says whether it is stuck.
+//! The pool looks for no other cycle ([`WouldDeadlock`] says which there are). The [`JoinRegistry`](super::workers)
+//! lists what workers wait for: a task, a body, or what a user says
+//! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether it is stuck.
 //!
 //! # Why no wait is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and each enters under the lock, so of two that complete the circle only
-//! the second sees it whole. It then copies the list, and looks at each entry outside the lock. A thing that is done stays
-//! done. So if it is not done at the look, it was not done when the list was copied, and its waiter was waiting. If that
-//! holds for all, then at that moment all waited.
+//! A worker is on the list for as long as it waits, and each enters under the lock, so of two that complete the cycle
+//! only the second sees it whole. It then copies the list, and looks at each entry outside the lock. A thing that is
+//! done stays done. So if it is not done then, it was not done when the list was copied, and its waiter was waiting. If
+//! that holds for all, they were all waiting then.
 //!
 //! # Why no wait relies on a worker that never comes
 //!
-//! Only workers that have [started](super::workers) count. A thread that completes the circle while another thread starts a
-//! worker waits for the permit, and so sees what comes of that. A thread factory may lose a worker after it has answered
-//! `Ok`: then the thread that drops this worker looks whether all that are left wait, and starts another one. If that
-//! fails, it is an event, and they wait until the next submission starts one.
+//! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread
+//! starts a worker waits for the permit, and so sees what comes of that. A thread factory may lose a worker after it
+//! has answered `Ok`: then the thread that drops this worker checks whether all that are left wait, and starts another.
+//! If that fails, it is an event, and they wait until the next submission starts one.
 //!
 //! # Why no thread relies on a worker that is leaving
 //!

@@ -1,49 +1,49 @@
-//! The driver: in place of all threads of a pool, its caller.
+//! The driver: the caller of a pool, in place of all its threads.
 //!
 //! ```text
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
-//!   timer thread          ──▶           ── expires the limits that have come, each at its place in the order
+//!   timer thread          ──▶           ── expires the limits that are up, each at its place in the order
 //!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
-//! A pool with a driver needs no thread: the driver counts as the one worker from the beginning to the termination, and the
-//! queue of the timer thread is there as if that had been started (`Timeouts::do_without_thread`). So a submission, an end
-//! and a change of a schedule are the same code as always, and cost the same. The driver takes from the same queues under
-//! the same locks, and runs a task by the same [`Runner`] as a worker.
+//! A pool with a driver needs no thread: the driver counts as the one worker from its start until termination, and the
+//! queue of the timer thread is there as if that thread had been started (`Timeouts::do_without_thread`). So a
+//! submission, an end and a change of a schedule are the same code as always, and cost the same. The driver takes from
+//! the same queues under the same locks, and runs a task with the same [`Runner`] as a worker.
 //!
 //! # Rounds
 //!
-//! A call is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes each of them that is
-//! still in the queue with that deadline. A task that is queued or moved after that waits for the next round. So each task
-//! runs at most once, and the call returns whatever its tasks do, also on a clock that stands still.
+//! A call is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes each of them
+//! that is still in the queue with that deadline. A task that is queued or moved after that waits for the next round.
+//! So each task runs at most once, and the call returns whatever its tasks do, even on a clock that stands still.
 //!
-//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines, as
-//! with a worker. So if its next moment is later than that of its run and had come when the round began, the round ends
-//! where that next run has its place in the order. The caller is told to come back at once.
+//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines,
+//! as with a worker. So if its next moment is later than that of its run and had come when the round began, the round
+//! ends where that next run has its place in the order. The caller is told to come back at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained. A limit is queued anew each time, so a round stops at the sequence that it drew at first.
+//! cancelled, moved or drained. A limit is queued anew each time, so a round ends at the sequence that it drew first.
 //!
 //! # Termination
 //!
-//! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool cannot
-//! know when its caller comes next. So three threads may be the one that terminates the pool: a shutdown that finds the
-//! queue finished, a driver that ran the last task, and a driver that is called because the last task was cancelled after
-//! the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
+//! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool
+//! cannot know when its caller comes next. So three threads may be the one that terminates the pool: a shutdown that
+//! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
+//! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to be too
-//! late. The driver is a waiter for each reason: the only one, and so the leader, of both [queues](crate::queue), and one of
-//! the waiters for termination. It is not listed while it runs something, and looks at everything before it says when to
-//! call again. A waker that was used counts as one that searches, until the next call of either kind.
+//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to
+//! be too late. The driver is a waiter for each reason: the only one, and so the leader, of both
+//! [queues](crate::queue), and one of the waiters for termination. It is not listed while it runs something, and looks
+//! at everything before it says when to call again. A used waker counts as one that searches, until the next call.
 //!
-//! # The thread at home
+//! # The driver's thread
 //!
-//! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker for as
-//! long as the driver lives: a wait of this thread for one of these tasks, or for the end of the pool, would never end and
-//! is refused, as on the only worker of a pool. There is no timer thread either, so a time limit is no reason to let such a
-//! wait begin ([`deadlock`](super::deadlock)).
+//! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker
+//! for as long as the driver lives: a wait of this thread for one of these tasks, or for the end of the pool, would
+//! never end and is refused, as on the only worker of a pool. There is no timer thread either, so a time limit is no
+//! reason to let such a wait begin ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -53,8 +53,8 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    feature::{ExpiryQueue, expire},
-    queue::{AsyncWaiter, QueueEntry, Source},
+    feature::expire,
+    queue::{AsyncWaiter, DelayedWorkQueue, QueueEntry, Source},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
     time::{Clock, Timestamp},
@@ -68,7 +68,7 @@ pub(super) const NUMBER: usize = 1;
 pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
-    limits: Arc<ExpiryQueue>,
+    limits: Arc<DelayedWorkQueue<Arc<Task>>>,
     /// Its places among the waiters for a task, for a limit and for termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
@@ -94,7 +94,7 @@ impl Driver {
         Self {
             worker: runner.context(),
             runner,
-            limits: pool.timeouts.do_without_thread(pool.clock()),
+            limits: pool.extensions.alarms(pool.clock()),
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
             for_end: Place::default(),
@@ -131,14 +131,14 @@ impl Driver {
     fn run_round(&self, now: Timestamp) -> Round {
         let end_of_limits = self.limits.next_sequence(0, now);
         let mut round = Round::default();
-        // The place in the order of the first run that is queued again and was missed.
+        // The place in the order of the first missed run that is queued again.
         let mut end = (Timestamp::NEVER, u64::MAX);
         for (deadline, ticket) in self.pool().queue.list_due(now) {
             if end < (deadline, ticket.sequence) {
                 return round;
             }
             self.expire_until(deadline, end_of_limits);
-            // Otherwise it is gone, or has been moved since: then it is another round's.
+            // Otherwise it is gone, or has been moved since: then it belongs to another round.
             if let Some(entry) = self.pool().queue.take_at(deadline, ticket) {
                 let series = entry.element.is_periodic().then(|| Arc::clone(&entry.element));
                 self.run(entry, &mut round);
@@ -156,7 +156,7 @@ impl Driver {
         round
     }
 
-    /// Expires the limits that have come by `moment`: a limit comes before a task with the same moment.
+    /// Expires the limits that have come by `moment`: a limit comes before a task of the same moment.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
             expire(&*entry.element, self.pool());
@@ -176,7 +176,7 @@ impl Driver {
         self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
 
-    /// Returns `first`, when the first entry is due, or in a finished pool the moment at which the driver has to end it.
+    /// Returns `first`, when the first entry is due; for a finished pool, the moment at which the driver has to end it.
     fn unless_finished(&self, first: Timestamp) -> Timestamp {
         match &**self.pool() {
             pool if !pool.queue.is_finished() => first,
@@ -185,8 +185,8 @@ impl Driver {
         }
     }
 
-    /// Like [`next`](Self::next); and until the next call the waker is woken if that moment turns out to be too late, or the
-    /// pool terminates.
+    /// Like [`next`](Self::next); and until the next call the waker is woken if that moment turns out to be too late,
+    /// or the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;
@@ -204,7 +204,7 @@ impl Driver {
         runner.pool.lifecycle.forget(for_end);
     }
 
-    /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.
+    /// Runs whatever is due until `poll` has an answer, and sleeps in between.
     pub(crate) fn drive_until<R>(&mut self, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
         // The caller may await the end of the pool.
         self.pool().remove_released();

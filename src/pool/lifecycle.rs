@@ -4,33 +4,34 @@
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
 //! ```
 //!
-//! A pool may skip phases, but never goes back. The queue decides what is still admitted; this module counts and announces.
+//! A pool may skip phases, but never goes back. The queue decides what is admitted; this module counts and announces.
 //!
-//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start it
-//! to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have ended.
-//! The last party to deregister, when the pool is at least shutting down and the queue is finished, *tidies*: it calls the
-//! hook for termination, moves to `Terminated`, and wakes the waiters. So a thread that has seen termination knows that no
-//! closure of the pool is alive any more, and that the hook has returned.
+//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start
+//! it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have
+//! ended. The last party to deregister, when the pool is at least shutting down and the queue is finished, *tidies*: it
+//! calls the hook for termination, moves to `Terminated`, and wakes the waiters. So a thread that has seen termination
+//! knows that no closure of the pool is still alive, and that the hook has returned.
 //!
-//! A shutdown advances the phase *first* and then closes the queue. So a submission that is refused finds the pool shut
-//! down; and the queue is not finished, so the pool does not tidy, before each admitted task has been taken or removed.
+//! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down;
+//! and until each admitted task has been taken or removed, the queue is not finished, and the pool does not tidy.
 //! [`workers`](crate::pool::workers) ensures that a worker comes for the task.
 //!
-//! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*: it
-//! terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
+//! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*:
+//! it terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
 //!
-//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module; the
-//! queue takes the lock of its ready list and of each stripe for the answer.
+//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module;
+//! to answer, the queue takes the locks of its ready list and of each stripe.
 //!
 //! # Threads that would wait for themselves
 //!
-//! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that it
-//! cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory is user
-//! code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has a stack of
-//! [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
+//! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that
+//! it cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory
+//! is user code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has
+//! a stack of [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
 //!
-//! A thread that is being torn down may have lost its stack, and still drop an executor that a thread-local owned. It then
-//! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same pool.
+//! A thread being torn down may have no scopes left, and still drop an executor that a thread-local owned. It then
+//! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same
+//! pool.
 
 use std::{cell::RefCell, ptr, task::Waker};
 
@@ -41,6 +42,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU8, Ordering},
         rank, thread_local,
     },
+    task::{current_task, is_releasing},
     wait::{Place, Watched},
 };
 
@@ -116,8 +118,8 @@ impl Lifecycle {
         self.set(&mut progress, phase);
     }
 
-    /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers none,
-    /// if termination has begun.
+    /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers
+    /// none, if termination has begun.
     #[must_use]
     pub(crate) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
@@ -126,8 +128,8 @@ impl Lifecycle {
         is_in_time
     }
 
-    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to [terminate](Self::terminate). `is_finished` is
-    /// called **under the lock**.
+    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to [terminate](Self::terminate).
+    /// `is_finished` is called **under the lock**.
     #[must_use]
     pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress.lock();
@@ -184,11 +186,11 @@ impl Lifecycle {
 }
 
 /// The tasks that a pool keeps when it is shut down.
-// Ordering: see `Pool::set_policy`. A submitter sets the third before it offers its task, so the queue's locks order it.
+// Ordering: see `Pool::set_policy`. A submitter sets the third before offering its task, so the queue's locks order it.
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True if some task is kept or not by something other than its kind.
+    /// True if something other than its kind decides whether some task is kept.
     has_exceptions: AtomicBool,
 }
 
@@ -239,7 +241,7 @@ pub(crate) enum Role {
     Starter,
 }
 
-/// The calling thread acts for a pool, in one role, until this is dropped, on the same thread.
+/// Until this is dropped, on the same thread, that thread acts for a pool in one role.
 pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {
@@ -265,7 +267,7 @@ impl Lifecycle {
         self.has_caller(|own| own == role)
     }
 
-    /// Returns `true` if the calling thread acts for the pool in any role, so that the pool cannot terminate before it goes on.
+    /// Returns `true` if the calling thread acts for the pool in any role: the pool cannot terminate before it goes on.
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         self.has_caller(|_| true)
     }
@@ -275,6 +277,13 @@ impl Lifecycle {
         let is_own = |&(address, role): &(usize, Role)| address == own && is_meant(role);
         SCOPES.try_with(|scopes| scopes.borrow().iter().any(is_own)).unwrap_or(false)
     }
+}
+
+/// Returns `true` if a wait of the calling thread may be refused, or treated in another way, by what it does for a pool: it
+/// plays a part in one, runs a task, or drops the values of a task that it has ended.
+pub(super) fn acts_for_a_pool() -> bool {
+    let is_in_scope = SCOPES.try_with(|scopes| !scopes.borrow().is_empty());
+    is_in_scope.unwrap_or(true) || is_releasing() || current_task().is_some()
 }
 
 #[cfg(test)]

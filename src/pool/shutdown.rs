@@ -2,26 +2,27 @@
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | if the policies keep them: periodic tasks between two runs or that have to wait for their groups, and tasks that their gates put off; tasks with a policy of their own by that; of the others those that have to wait for their groups | what the policies do not keep | – |
-//! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
-//! | `shutdown_now` | nothing | everything, given back | raised |
+//! | `shutdown` | what the policies keep: periodic tasks between two runs or waiting for their groups, and tasks that their gates put off; tasks with their own policy, by that policy; other tasks that wait for their groups | what the policies do not keep | – |
+//! | `stop` (drop) | tasks that wait for their groups | what is not yet due | – |
+//! | `shutdown_now` | nothing | everything, returned | cancelled |
 //!
-//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for capacity, and
-//! ends the tasks that it has taken out. It decides once the queue is closed whether a task is due, so a task that was
-//! admitted without delay is due. Workers end when the queue is closed and empty, and the last party to deregister
-//! terminates the pool. `shutdown_within` is the first way, followed by the third if that takes too long; then it gives up.
+//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for
+//! capacity, and ends the tasks that it has taken out. It decides once the queue is closed whether a task is due, so a
+//! task that was admitted without delay is due. Workers end when the queue is closed and empty, and the last party to
+//! deregister terminates the pool. `shutdown_within` is the first way, followed by the third if that takes too long;
+//! then it gives up.
 
 use std::time::Duration;
 
 use super::{
-    IfRunning, Phase, Policies, Pool, driver,
-    lifecycle::{PoolScope, Role},
+    Phase, Policies, Pool, driver,
+    lifecycle::{PoolScope, Role, acts_for_a_pool},
 };
 use crate::{
     CancelReason, Grace, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    feature::{AtShutdown, Roll},
+    feature::AtShutdown,
     queue::{Admission, QueueEntry, SnapshotEntry, Source},
     sync::{
         Arc,
@@ -34,7 +35,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// How long a shutdown with a deadline waits between looks at what may still come.
+/// How long a shutdown with a deadline waits between checks for what may still run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 // The three ways to stop.
@@ -63,13 +64,15 @@ impl Pool {
         let stopping = Stopping::begin(self, "shut down now", Phase::Stopping);
         stopping.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
-        self.groups.tell(&mut Roll::dissolve);
+        self.extensions.on_drain();
         self.token.cancel();
-        DrainedTasks::new(drained, self.detached_context())
+        // A driven executor starts no thread.
+        let may_share = if self.is_driven { || false } else { || !acts_for_a_pool() };
+        DrainedTasks::new(drained, self.detached_context(), may_share)
     }
 
-    /// Terminates the pool if its closed queue is finished. The caller has taken an entry out, and is no worker: all of them
-    /// may have retired, since none stays for a task that is parked. A driver is called for that.
+    /// Terminates the pool if its closed queue is finished. The caller has taken an entry out, and is no worker: all of
+    /// them may have retired, since none stays for a parked task. A driver does this in its next call.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
         if !self.is_driven && self.queue.is_finished() && self.lifecycle.register() {
@@ -84,7 +87,7 @@ impl Pool {
         }
         // Threads that wait for termination wait for this thread now.
         let _scope = self.lifecycle.enter(Role::Stopper);
-        self.timeouts.close();
+        self.extensions.on_termination();
         if self.is_driven {
             self.workers.remove(driver::NUMBER);
         }
@@ -117,17 +120,15 @@ impl<'a> Stopping<'a> {
         self.pool.capacity.wake_all();
     }
 
-    /// Closes the queue as far as `admission` says, and ends the tasks that are unwanted by what keeps them and by whether they
-    /// are still to become due, and those that their groups have called off. It takes all of them out before it ends the
-    /// first, because their end calls user code, which could move others. If a worker was lost, it looks for another for
-    /// what is left: no submission does so from now on.
+    /// Closes the queue as far as `admission` says, and ends the tasks that are unwanted, by what may keep them and by
+    /// whether they are still to become due, and those that their groups have called off. It takes all of them out
+    /// before it ends the first, because an end calls user code, which could move others. If a worker was lost, it
+    /// starts another for what is left: from now on no submission does so.
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
-        let mut called_off = Vec::new();
-        if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
-            pool.groups.tell(&mut |roll| called_off.push(roll.executor_closes(keeps)));
-        }
+        let keeps = pool.policies.kept_in(pool.lifecycle.phase());
+        let called_off = keeps.map(|keeps| pool.extensions.on_shutdown(pool, keeps));
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = pool.clock().read();
         let removed = pool.remove_unwanted(&|due, task| is_unwanted(task, due > now));
@@ -136,9 +137,7 @@ impl<'a> Stopping<'a> {
             pool.end_as_cancelled(&*task, sequence, reason);
             discard(task);
         }
-        for members in called_off {
-            pool.end_called_off(members, reason, IfRunning::LetReturn);
-        }
+        called_off.unwrap_or_default().run();
         if pool.workers.is_short() {
             pool.compensate_or_report();
         }
@@ -153,10 +152,11 @@ impl Drop for Stopping<'_> {
 
 // The two policies.
 impl Pool {
-    /// Changes a policy, and applies it if the pool was shut down. A policy that is switched on again brings nothing back.
+    /// Changes a policy, and applies it if the pool was shut down. A policy that is switched on again brings nothing
+    /// back.
     ///
-    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the phase and then reads the policies.
-    /// All four are sequentially consistent; see `queue::waiters`.
+    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the phase and then reads the
+    /// policies. All four are sequentially consistent; see `queue::waiters`.
     pub(crate) fn set_policy(self: &Arc<Self>, policy: fn(&Policies) -> &AtomicBool, keep: bool) {
         policy(&self.policies).store(keep, Ordering::SeqCst);
         if self.lifecycle.phase() == Phase::ShuttingDown {
@@ -168,7 +168,7 @@ impl Pool {
 // Waiting for termination.
 impl Pool {
     /// Waits for termination, or, for the owner's drop, until the pool is given up, but no longer than `timeout`.
-    /// Returns `true` if that happened.
+    /// Returns `true` if that came in time.
     pub(crate) fn await_termination(
         &self,
         timeout: Duration,
@@ -186,11 +186,11 @@ impl Pool {
         Ok(is_over)
     }
 
-    /// Waits by `await_end` for at most `patience`, then calls `stop`, and waits for at most `grace`. Returns `true` if the
-    /// end has come.
+    /// Waits through `await_end` for at most `patience`, then calls `stop`, and waits for at most `grace`. Returns
+    /// `true` if the end has come.
     ///
-    /// The first wait ends early if nothing can come before its limit. No event tells of that, so this looks again and again.
-    /// On a manual clock, and without workers, another thread decides what comes.
+    /// The first wait ends early if nothing can run before its limit. No event announces that, so this checks
+    /// repeatedly. On a manual clock, and without workers, another thread decides what runs.
     pub(crate) fn await_or_stop(
         &self,
         grace: Grace,
@@ -213,15 +213,16 @@ impl Pool {
         await_end(grace.then)
     }
 
-    /// Returns `true` if a worker has a task, or may have one by `deadline`. It counts the workers between two looks at the
-    /// queue: a task that a worker took before the first counts with the worker, and one that it queued again is in the second.
+    /// Returns `true` if a worker has a task, or may have one by `deadline`. It counts the workers between two looks at
+    /// the queue: a task that a worker took before the first counts with the worker, and one that it queued again is in
+    /// the second.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_pending = || self.queue.has_any_until(deadline);
         is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
     }
 
-    /// Waits for termination without a limit, or, for the owner's drop, until the pool is given up. If the pool has terminated
-    /// when this returns, its threads are gone as well.
+    /// Waits for termination without a limit, or, for the owner's drop, until the pool is given up. If the pool has
+    /// terminated when this returns, its threads are gone as well.
     pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX, or_given_up)?;
         if self.lifecycle.phase() == Phase::Terminated {
@@ -230,10 +231,10 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes the entries of the tasks whose closures this thread is dropping out of the closed queue. A thread that cancels a
-    /// task takes its entry out only when it has dropped the closure, and may wait in that drop for the end of the pool.
-    /// Tasks that another thread is dropping stay, because the pool does not end before their closures are gone. Linear in
-    /// the queue, but only in such a drop.
+    /// Takes out of the closed queue the entries of the tasks whose closures this thread is dropping. A thread that
+    /// cancels a task takes its entry out only when it has dropped the closure, and may wait in that drop for the end
+    /// of the pool. Tasks that another thread is dropping stay, because the pool does not end before their closures are
+    /// gone. Linear in the queue, but only in such a drop.
     pub(super) fn remove_released(&self) {
         if !is_releasing() || !self.queue.is_closed() || self.queue.is_finished() {
             return;
@@ -248,9 +249,10 @@ impl Pool {
         listed.into_iter().for_each(|entry| discard(entry.element));
     }
 
-    /// Takes the unwanted tasks out of the closed queue, by when they are due at that very step. Whatever else keeps a task
-    /// never changes, and is behind the task's lock, which comes before those of the queue. So this asks each task beforehand,
-    /// and a thread that moves a task meanwhile hides it from no shutdown. A task that is queued later was admitted as kept.
+    /// Takes the unwanted tasks out of the closed queue, by when they are due at that very step. Whatever else keeps a
+    /// task never changes, and is behind the task's lock, which comes before those of the queue. So this asks each task
+    /// beforehand, and a thread that moves a task meanwhile hides it from no shutdown. A task that is queued later was
+    /// admitted as kept.
     fn remove_unwanted(
         &self,
         is_unwanted: &dyn Fn(Timestamp, AtShutdown) -> bool,

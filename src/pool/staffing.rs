@@ -34,7 +34,7 @@ impl Pool {
             return Ok(false);
         }
         if self.lifecycle.has_caller_as(Role::Starter) {
-            // The thread factory submits something, for which a worker is being started as well.
+            // The thread factory submits a task, for which a worker is already being started.
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
@@ -54,10 +54,9 @@ impl Pool {
         if size < before {
             self.queue.reconsider();
         }
-        // Of two threads that do so at once the one that has the lock of a group later reads the newer number.
-        self.groups.tell(&mut |roll| roll.workers = self.workers.wanted());
+        self.extensions.on_resize(self);
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
-            // Also after a shutdown, for the tasks that it has left.
+            // Even after a shutdown, for the tasks that it left.
             match self.start_worker_below(Workers::core_size) {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -66,8 +65,8 @@ impl Pool {
         }
     }
 
-    /// Starts a worker if a task is pending for which none would come; see the head of [`workers`](super::workers). Does not
-    /// block if another thread starts one.
+    /// Starts a worker if a task is pending for which none would come; see the head of [`workers`](super::workers).
+    /// Does not block if another thread starts one.
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
@@ -79,7 +78,7 @@ impl Pool {
 
     #[cold]
     fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
-        // Asked under the lock of the workers; the number of waiters takes the lock of their list.
+        // Asked under the lock of the workers; reading the number of waiters takes the lock of their list.
         let is_uncovered = || self.queue.waiting() == 0 && !self.queue.seems_empty();
         // More than once, for threads that wanted to compensate meanwhile.
         while let Some(permit) = self.workers.try_spawn_permit(is_uncovered) {
@@ -103,7 +102,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a thread that is no worker, if it `is_needed`, and then calls `started`. Blocks while another thread starts one.
+    /// Starts a thread other than a worker, if it `is_needed`, then calls `started`. Blocks while another starts one.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -112,11 +111,11 @@ impl Pool {
         work: &dyn Fn() -> Box<dyn FnOnce() + Send>,
     ) -> io::Result<()> {
         if self.lifecycle.has_caller_as(Role::Starter) {
-            // The thread factory submits something, and this thread has the permit.
+            // The thread factory submits a task, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }
         let Some(permit) = self.workers.spawn_permit(&|_| is_needed()) else { return Ok(()) };
-        // As a party it lets the thread that ends the pool find what the helper takes from, and close it.
+        // As a party, it lets the thread that ends the pool find the helper's queue, and close it.
         if !self.lifecycle.register() {
             return Ok(());
         }
@@ -128,7 +127,7 @@ impl Pool {
         result
     }
 
-    /// Has the factory start a thread, with a number if it is a worker. If that succeeds, calls `started` and returns the permit.
+    /// Has the factory start a thread, numbered if it is a worker. On success, calls `started` and returns the permit.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -154,7 +153,7 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next step that looks.
+    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next call.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }
@@ -165,8 +164,8 @@ impl Pool {
         self.end_stranded();
     }
 
-    /// Ends the tasks that are to come if no worker would take them: there is none, and the queue is closed, so no submission
-    /// looks for one. A parked task stays: the thread that moves it looks for one.
+    /// Ends the tasks that are still to run if no worker would take them: there is none, and the queue is closed, so no
+    /// submission looks for one. A parked task stays: the thread that moves it looks for one.
     #[cold]
     pub(super) fn end_stranded(&self) {
         if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {

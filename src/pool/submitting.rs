@@ -7,29 +7,30 @@
 //!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that the pool has
-//! all of them. So a queued task always has a worker that will come for it, and a task for which no worker could be started
-//! was never queued. A task that is not admitted goes to the [handler](crate::rejection), until that has a final answer.
+//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that the pool
+//! has all of them. So a queued task always has a worker that will come for it, and a task for which no worker could be
+//! started was never queued. A task that is not admitted goes to the [handler](crate::rejection) until it gives a final
+//! answer.
 //!
 //! # References
 //!
 //! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the pool, every
-//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as its
-//! queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into the stripe
-//! of that number, and its futures count there.
+//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
+//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into
+//! the stripe of that number, and its futures count there.
 //!
 //! # Where a submission meets a shutdown
 //!
-//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task is admitted and
-//! the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can still be refused with
-//! [`Saturated`](RejectionReason::Saturated), since the submission asks the bound first.
+//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task is admitted
+//! and the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can still be
+//! refused with [`Saturated`](RejectionReason::Saturated), since the submission checks the bound first.
 //!
 //! # Rescue
 //!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again once
-//! the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can be
-//! started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the argument why
-//! either the submission or the retiring worker sees the other.
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again
+//! once the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can
+//! be started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the
+//! argument why either the submission or the retiring worker sees the other.
 
 use std::{
     io, mem,
@@ -39,12 +40,11 @@ use std::{
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, Phase, Pool, admission::CountOnDrop, lifecycle::Role};
+use super::{Config, Pool, admission::CountOnDrop, lifecycle::Role};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason,
     drained::DrainedTask,
     entry::{Ticket, Timing},
-    feature::Change,
     queue::{InsertError, QueueEntry, RefusedElement},
     rejection::{CapacityPermit, Decision, RejectedExecutionHandler, RejectedTask, Room},
     sync::{Arc, thread, thread_number},
@@ -120,9 +120,9 @@ impl PoolRef {
         self.0.stripe
     }
 
-    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler is
-    /// asked, or the submission fails. The ticket of a task that the handler has dealt with has no slot.
-    // Inlined with the usual way into the queue: a call would save and load a dozen registers.
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If the pool refuses it, this
+    /// asks the handler, or fails the submission. The ticket of a task that the handler has dealt with has no slot.
+    // Inlined with the usual path into the queue: a call would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
         &self,
@@ -138,9 +138,9 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs the task
-    /// in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if the queue does
-    /// not admit it, or if there is no worker and none can be started.
+    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs
+    /// the task in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if
+    /// the queue does not admit it, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -222,8 +222,8 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered once
-    /// more.
+    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered
+    /// once more.
     fn ask_handler(
         &self,
         NotAdmitted { reason, sequence, task: own }: NotAdmitted,
@@ -239,7 +239,7 @@ impl PoolRef {
         let decision = if is_final || !asks_handler {
             Decision::Abort(task)
         } else {
-            // If the handler has been replaced meanwhile, this thread may drop it, also where it panics.
+            // If the handler has been replaced meanwhile, this thread may drop it, even if it panics.
             let handler = Contained::new(pool.rejections.handler.get());
             handler.rejected_execution(RejectedTask::new(pool, task, &reason)).0
         };
@@ -272,20 +272,10 @@ impl PoolRef {
         let sequence = pool.queue.next_sequence(self.stripe(), now);
         RejectedExecutionError::new(reason, pool.refused_task(task, sequence, deadline))
     }
-
-    /// Changes when a live task runs next; see the head of [`pool`](super). Returns `true` if that had an effect.
-    pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
-        let pool = self.pool();
-        if pool.lifecycle.phase() >= Phase::OwnerDropped {
-            discard(change);
-            return false;
-        }
-        pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry))
-    }
 }
 
 impl Pool {
-    /// Starts a worker, unless there are as many as are wanted or the queue is closed. Fails only if there is none at all.
+    /// Starts a worker, unless there are as many as wanted or the queue is closed. Fails only if there is none at all.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
@@ -302,7 +292,7 @@ impl Pool {
         let started = match staffing {
             _ if self.workers.started() == 0 => self.start_worker().map(drop),
             Staffing::Complete => self.compensate(),
-            // It has just been tried.
+            // A start has just been tried.
             Staffing::Short => Ok(()),
         };
         let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
@@ -344,8 +334,8 @@ impl Pool {
         self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
-    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up at once
-    /// where no wait can help.
+    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up` says so. The time is
+    /// up at once where no wait can help.
     pub(crate) fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
         if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;

@@ -319,7 +319,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Returns the deadlines of the first two entries, or moments before them; never for each that does not exist. The
-    /// second one may be missed behind many holes of the run.
+    /// second one may be missed behind many holes in the run.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());

@@ -1,4 +1,4 @@
-//! The schedule that a user's trigger makes: its plan for the next run, on whichever clock that is.
+//! The schedule of a user's trigger: its plan for the next run, on either clock.
 //!
 //! # A plan on the wall clock
 //!
@@ -6,18 +6,18 @@
 //! ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
 //!
 //! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock shows a later
-//! time than that, the plan is good, wherever the clock was set to: the moment is to come, or it has passed and the run
-//! is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is [asked
-//! again](Triggered::ask_again), if it can be. So no thread has to know that the clock was set.
+//! time than that, the plan is good, wherever the clock was set to: the moment is still ahead, or it has passed and the
+//! run is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is
+//! [asked again](Triggered::ask_again), if it can be. So no thread has to notice that the clock was set.
 //!
 //! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task then
 //! [leaves](Triggered::leave_plan) its plan on the wall clock.
 //!
 //! # Ticks and offsets
 //!
-//! A trigger answers with a *tick*, and may say that its run is due an offset after it ([`Trigger::offset`]): jitter.
-//! The queue has the moment of the run, and lateness counts from there. A gate and the trigger are told of ticks alone.
-//! A plan that was replaced has no offset.
+//! A trigger answers with a *tick*, and may say that its run is due an offset after it ([`Trigger::offset`]), as with
+//! jitter. The queue has the moment of the run, and lateness counts from there. Gates and triggers see only ticks. A
+//! plan that a request has made has no offset.
 
 use std::{
     mem,
@@ -42,7 +42,7 @@ pub(crate) struct Triggered {
     is_asked_again: bool,
     /// Which attempt the next run is, if the trigger retries.
     pub(crate) attempt: Option<Attempt>,
-    /// The run before the last question, in case the trigger is asked again.
+    /// The run that the trigger was last asked about, in case it is asked again.
     last: Option<LastRun>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct WallPlan {
     after: SystemTime,
     /// When the run begins to be late: not before the submission.
     late_from: SystemTime,
-    /// The clock's time when the run started.
+    /// What the clock showed when the run started.
     started: Option<SystemTime>,
     /// The moment until which a gate has put the run off.
     put_off: Option<Timestamp>,
@@ -81,7 +81,7 @@ impl WallPlan {
         self.due_by(self.clock.read_both())
     }
 
-    /// Returns the wall-clock moment that the next run must come after: the run has ended now.
+    /// Returns the wall-clock moment that the next run must come after, now that the run has ended.
     fn next_after(&self, missed: MissedRuns, now: SystemTime) -> Option<SystemTime> {
         match missed {
             MissedRuns::Burst => Some(self.moment),
@@ -95,7 +95,7 @@ impl WallPlan {
     }
 }
 
-/// Returns two moments of the executor's clock as a trigger is told them.
+/// Returns two moments of the executor's clock in the form that a trigger sees.
 fn span_of(from: Timestamp, to: Timestamp, clock: &Clock) -> Option<(Due, Due)> {
     Some((Due::At(clock.instant_of(from)?), Due::At(clock.instant_of(to)?)))
 }
@@ -106,7 +106,7 @@ pub(crate) struct WallView {
     pub(crate) state: WallState,
     /// When the run is due, by the present estimate.
     pub(crate) due: Timestamp,
-    /// By when a worker is to take the task.
+    /// When a worker has to take the task at the latest.
     pub(crate) look: Timestamp,
 }
 
@@ -121,7 +121,7 @@ pub(crate) enum WallState {
 }
 
 impl Triggered {
-    /// Asks the trigger for its first run, which is returned as well; `None` if there is none. User code.
+    /// Asks the trigger for its first run, and returns that as well; `None` if there is none. User code.
     pub(crate) fn new(
         mut trigger: impl Trigger,
         clock: &Clock,
@@ -138,7 +138,7 @@ impl Triggered {
         Some((Self { trigger, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
-    /// Asks the trigger for the run after one at these moments; `None` if there is none. User code: no lock is held.
+    /// Asks the trigger for the run after `run`; `None` if there is none. User code: no lock is held.
     pub(crate) fn ask(
         &mut self,
         missed: MissedRuns,
@@ -181,7 +181,7 @@ impl Triggered {
         self.trigger.between(from.before(self.offset), to.before(self.offset))
     }
 
-    /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock. See
+    /// Returns `true` if a run must no longer start at `now`. User code: the caller holds no lock. See
     /// [`Schedule::is_overdue`](super::Schedule::is_overdue).
     pub(crate) fn is_overdue(
         &mut self,
@@ -192,7 +192,7 @@ impl Triggered {
         clock: &Clock,
     ) -> bool {
         let (late, shown) = match &self.wall {
-            // A machine that has slept shows that by this clock alone.
+            // Only this clock shows that the machine has slept.
             Some(plan) => {
                 let wall = clock.wall_time();
                 let late = wall.duration_since(plan.late_from).unwrap_or_default();
@@ -273,7 +273,7 @@ impl Triggered {
         let (view, plan) = (self.view_wall()?, self.wall.as_mut()?);
         match view.state {
             WallState::Due => plan.started = Some(plan.clock.wall_time()),
-            // What was put off is a moment that the clock shows no more.
+            // The clock no longer shows the moment that was put off.
             _ => plan.put_off = plan.put_off.filter(|until| *until == view.due),
         }
         Some(view)

@@ -1,5 +1,5 @@
-//! The primitives for use: locks of `parking_lot`, atomics and threads of the standard library, and the parker of crossbeam:
-//! user code could take a token of the standard library's parker that was meant for this crate.
+//! The primitives for real use: `parking_lot`'s locks, the standard library's atomics and threads, and crossbeam's
+//! parker, because user code could take a token of the standard library's parker that was meant for this crate.
 
 pub(crate) use scoped_tls::scoped_thread_local;
 use std::cell::Cell;
@@ -70,7 +70,7 @@ thread_local! {
     static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread's number. Numbers are given out one by one, so that they spread evenly.
+/// The calling thread's number. Numbers are handed out one by one, so that they spread evenly.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     static LAST: process::AtomicU64 = process::AtomicU64::new(0);

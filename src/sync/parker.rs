@@ -2,20 +2,20 @@
 //!
 //! Each thread has one [`Parker`]. Others wake the thread through an ordinary [`Waker`], as they wake a future.
 //!
-//! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one returns
-//! at once. So a late wake-up makes the *next* park return early, and every caller parks in a loop.
+//! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one
+//! returns at once. So a late wake-up makes the *next* park return early, and every caller parks in a loop.
 //!
 //! # Adaptive spinning
 //!
-//! A thread needs some microseconds to wake up, and tens of them if its core has gone idle. For a shorter wait spinning is
-//! cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one it spins for as long as a wake-up
-//! costs, after a long one only for half as long as before.
+//! A thread needs a few microseconds to wake up, and tens of them if its core has gone idle. For a shorter wait,
+//! spinning is cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one it spins for as
+//! long as a wake-up costs, after a long one only for half as long as before.
 //!
 //! # Wake-ups that are on their way
 //!
-//! A manual clock has to know whether a sleeping thread was woken and is on its way, although it may not have a core. So each
-//! wake-up is counted before the unpark, and the thread notes the count after each park, before it polls. It is off the
-//! clock's list by then, so a later wake-up never counts as noticed.
+//! A manual clock has to know whether a sleeping thread was woken and is on its way, although it may not have a core
+//! yet. So each wake-up is counted before the unpark, and the thread notes the count after each park, before it polls.
+//! It is off the clock's list by then, so a later wake-up never counts as noticed.
 
 use std::{
     cell::Cell,
@@ -40,7 +40,7 @@ pub(crate) struct Parker {
     token: Token,
     pub(crate) thread: Arc<ParkedThread>,
     waker: Waker,
-    /// The address of the manual clock whose worker the thread is; zero if it is not one.
+    /// The address of the manual clock that the thread works for; zero if it works for none.
     pub(crate) works_for: Cell<usize>,
     /// How long this thread spins before it parks.
     pub(crate) spin: Cell<Duration>,

@@ -1,7 +1,7 @@
 //! The order of the locks, and the check that every thread keeps it.
 //!
-//! Two threads that take two locks in opposite orders can wait for each other for ever. So a thread takes a lock only if it
-//! comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
+//! Two threads that take two locks in opposite orders can wait for each other for ever. So a thread takes a lock only
+//! if it comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
 //!
 //! ```text
 //!   OUTERMOST  ──▶  READY_LIST  ──▶  STRIPE 0 ──▶ … ──▶ STRIPE 15  ──▶  LEAF
@@ -9,10 +9,10 @@
 //!
 //! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
-//! Debug builds keep the places of the locks that each thread holds, and compare a lock with the last of them before the
-//! thread blocks: the first thread that reverses the order reports it, even if no other stands in its way. Release builds
-//! contain neither field nor instruction. Two more rules use the list: no user code runs ([`unwind`](crate::unwind)) and no
-//! thread parks while a lock is held.
+//! Debug builds keep the places of the locks that each thread holds, and compare a lock with the last of them before
+//! the thread blocks: the first thread that reverses the order reports it, even if no other stands in its way. Release
+//! builds contain neither field nor instruction. Two more rules use the list: no user code runs
+//! ([`unwind`](crate::unwind)) and no thread parks while a lock is held.
 
 /// A thread that holds any lock takes none of these.
 pub(crate) const OUTERMOST: u8 = 0;
@@ -48,7 +48,7 @@ mod checked {
     const LAST: usize = PLACES - 1;
 
     thread_local! {
-        /// The types of what the held locks protect, by the places of these locks. Locking allocates nothing.
+        /// The types that the held locks protect, by the places of these locks. Locking allocates nothing.
         static HELD: RefCell<[Option<&'static str>; PLACES]> = const { RefCell::new([None; PLACES]) };
     }
 

@@ -4,9 +4,9 @@
 //! timer thread. It is a task like any other, so order, precision, shutdown and prompt removal hold for timers as well.
 //! But no hook, no decorator and no span is around it.
 //!
-//! The worker that has taken an alarm wakes it. A pool that ends it, by a shutdown or because it was discarded, wakes
-//! it as well, and the sleeper finds out why. A sleeper that waits no longer takes it out of the queue, and drops it.
-//! The queue's lock decides between them, so a sleeper that finds its alarm gone has been woken, or is about to be.
+//! The worker that has taken an alarm sets it off. A pool that ends it, by a shutdown or because it was discarded, sets
+//! it off as well, and the sleeper finds out why. A sleeper that no longer waits takes it out of the queue, and drops
+//! it. The queue's lock decides between them, so a sleeper that finds its alarm gone has been woken, or is about to be.
 
 use std::task::Waker;
 

@@ -1,6 +1,6 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
-//! A task has one [`Around`] at most. The worker takes it out of the node and puts it back in the steps in which it
+//! A task has at most one [`Around`]. The worker takes it out of the node and puts it back in the steps in which it
 //! moves the closure, so it is there for the next run whatever became of this one.
 //!
 //! A *decorator* is called once for each task, in the thread that submits it, and returns a wrapper, which is then
@@ -70,7 +70,7 @@ pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
 
-/// The code around the runs of one task. It is handed the body, and calls it once unless it panics. User code: it is
+/// The code around the runs of one task. It receives the body, and calls it once unless it panics. User code: it is
 /// called with no lock held.
 pub(crate) struct Around(pub(super) Box<Surrounding>);
 
@@ -79,7 +79,7 @@ impl Around {
         Self(Box::new(around))
     }
 
-    /// Returns what calls the wrapper that a decorator has returned.
+    /// Returns code that calls the wrapper that a decorator has returned.
     pub(crate) fn of_wrapper(
         mut wrapper: impl FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Around {
         })
     }
 
-    /// Returns this one around `inner`, if there is one.
+    /// Returns this code around `inner`, if there is one.
     pub(crate) fn enclose(self, inner: Option<Self>) -> Self {
         let Some(mut inner) = inner else { return self };
         let mut outer = self;

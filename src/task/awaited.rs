@@ -1,9 +1,9 @@
 //! A task as its waiters see it: the holder of its future, and a caller that cancels it and waits until its body has
 //! returned.
 //!
-//! Under the task's lock a waiter looks for the end and leaves its waker, and under it the end is published and the
-//! wakers are taken out, so no wake-up is lost. Wakers are cloned before and dropped afterwards, since both are user
-//! code.
+//! Under the task's lock a waiter looks for the end and leaves its waker; under the same lock the thread that ends the
+//! task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned before and dropped
+//! afterwards, since both are user code.
 
 use std::task::Waker;
 
@@ -18,7 +18,7 @@ impl Task {
     }
 
     /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled while its body ran,
-    /// that has returned, and a periodic closure has been dropped.
+    /// the body has returned, and a periodic closure has been dropped.
     pub(crate) fn has_left(&self) -> bool {
         self.with(|parts| parts.stage.has_left())
     }
@@ -43,8 +43,8 @@ impl Task {
         self.drop_from_extras(&mut |extras| extras.awaiting.take());
     }
 
-    /// Returns `true` if the task `is_there`, as far as the caller waits for it. If not, `keep` keeps the waker, and
-    /// returns one that is not needed.
+    /// Returns `true` if `is_there` says that the caller need not wait. If not, `keep` keeps the waker, and returns one
+    /// that is not needed.
     fn poll_until(
         &self,
         is_there: fn(Stage) -> bool,

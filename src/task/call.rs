@@ -1,4 +1,4 @@
-//! A call: one run of a task by a worker, from the lock to the lock.
+//! A call: one run of a task by a worker, from lock to lock.
 //!
 //! The [`payload`](super::payload) moves closure and result. This file, which is compiled once, decides what happens to
 //! them, in these steps:
@@ -8,16 +8,16 @@
 //!   (lock)    (user code)   (lock)      (user code)   (user code)
 //! ```
 //!
-//! * [`start`](Call::start) decides whether the run may begin. If a feature decides about the task's runs, that is
-//!   asked first ([`questions`](super::questions)). From then on the task is *running*.
+//! * [`start`](Call::start) decides whether the run may begin. If a feature decides about the task's runs, that feature
+//!   is asked first ([`questions`](super::questions)). From then on the task is *running*.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything around it.
 //! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: closure, result, or nothing.
 //! * [`release`](Call::release) wakes the waiters and drops the rest, if the node has not kept what was lent.
 //! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops what else is left.
 //!
 //! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for the
-//! task finds its captures gone. One exception: a series that was cancelled in its run has published its end already.
-//! Its closure is dropped after `publish`, and the threads that wait until the body *has left* are woken after that.
+//! task finds its captures gone. One exception: a series cancelled during its run has already published its end. Its
+//! closure is dropped after `publish`, and the threads that wait until the body *has left* are woken after that.
 //!
 //! A run that does not take place, because it is overdue or was left out, goes through the same steps without a call.
 
@@ -51,9 +51,9 @@ pub(crate) struct Call<'a> {
     verdict: Verdict,
     /// True if the run counts: the closure was called, or a trigger has failed in its place.
     pub(crate) is_run: bool,
-    /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
+    /// True if a series was cancelled during its run, and so ends when its closure has been dropped.
     is_leaving: bool,
-    /// There if a feature decides on the runs of the task, or once the call leaves something.
+    /// Present if a feature decides about the runs of the task, or once the call leaves something.
     pub(super) extras: Option<CallExtras>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// The moment from which a run that was due before counts as late.
+    /// When a caller last asked for the run: if it was already due then, its lateness counts from then.
     pub(crate) late_from: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
     pub(crate) question: Option<Question>,
@@ -115,7 +115,7 @@ impl Call<'_> {
 
     // Second, with no lock held: user code.
 
-    /// Calls the closure, which is `lent`, and what is around it, unless the run does not take place after all.
+    /// Calls the `lent` closure and what is around it, unless the run does not take place after all.
     pub(super) fn carry_out(&mut self, lent: &mut dyn Lent) {
         if self.plan.is_some() || self.extras.is_some() {
             return self.carry_out_extended(lent);
@@ -123,7 +123,7 @@ impl Call<'_> {
         self.run.stats().begin(self.run.id, None, self.run.started());
         if let Err(failure) = self.hooks.invoke(self.run, None, lent, Hooks::tell_last) {
             self.outcome = RunOutcome::Ended(Err(failure));
-            // The call of the closure has dropped it, unless a hook has failed before.
+            // The call of the closure has dropped it, unless a hook failed first.
             self.drop_if_last(lent);
         }
         self.run.stats().leave();
@@ -138,7 +138,7 @@ impl Call<'_> {
                 Extensions::after_body(self);
             }
             Err(left_out) => {
-                // The panic of a trigger ends the task as it does after a run, and so counts as one.
+                // A panic of the trigger ends the task as it does after a run, and so counts as one.
                 self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
                 self.outcome = left_out;
                 self.drop_if_last(lent);
@@ -244,7 +244,7 @@ impl Call<'_> {
 
     pub(super) fn publish(&mut self, parts: &mut Parts<'_>) -> ToStore {
         match self.outcome {
-            RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
+            RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::COMPLETED),
             RunOutcome::Again(next) if parts.is_plain() => self.rest(parts, next),
             _ => self.publish_rare(parts),
         }
@@ -256,13 +256,13 @@ impl Call<'_> {
             parts.split().0.after_run(self);
         }
         let ending = match &self.outcome {
-            RunOutcome::Ended(Ok(())) => Stage::Completed,
-            RunOutcome::Exhausted => Stage::Exhausted,
+            RunOutcome::Ended(Ok(())) => Stage::COMPLETED,
+            RunOutcome::Exhausted => Stage::EXHAUSTED,
             RunOutcome::Ended(Err(failure)) => {
                 if parts.is_periodic() {
                     parts.extras().last_failure = Some(self.run.failure(failure));
                 }
-                Stage::Failed
+                Stage::FAILED
             }
             RunOutcome::Again(next) => return self.rest(parts, *next),
             RunOutcome::Failed(next, failure) => {
@@ -275,7 +275,7 @@ impl Call<'_> {
         self.finish(parts, ending)
     }
 
-    /// Ends the task after its last run, or as timed out if its time is over.
+    /// Ends the task after its last run, or as timed out if its time is up.
     #[inline(always)]
     fn finish(&mut self, parts: &mut Parts<'_>, ending: Stage) -> ToStore {
         self.verdict = Verdict::Ended;
@@ -283,14 +283,14 @@ impl Call<'_> {
             self.time_out_if_over(parts);
         }
         let is_kept = parts.stage.finish(ending);
-        let has_failed = ending == Stage::Failed;
+        let has_failed = ending == Stage::FAILED;
         let ended = match is_kept {
             false => Ended::Cancelled,
             true if has_failed => Ended::Failed,
             true => Ended::Completed,
         };
         self.count(Some(ended));
-        let keeps_value = is_kept && ending == Stage::Completed;
+        let keeps_value = is_kept && ending == Stage::COMPLETED;
         let keeps_value = keeps_value && (parts.is_plain() || !parts.is_abandoned());
         if !parts.is_plain() || has_failed {
             self.finish_extended(parts);
@@ -306,11 +306,11 @@ impl Call<'_> {
         }
     }
 
-    /// Takes out what the task leaves, and keeps why it has failed for the caller who claims the result.
+    /// Takes out what the task leaves, and keeps its failure for the caller that claims the result.
     #[inline(never)]
     fn finish_extended(&mut self, parts: &mut Parts<'_>) {
         self.extras().leftovers = Leftovers::of(parts);
-        if parts.stage == Stage::Failed && !parts.is_abandoned() {
+        if parts.stage == Stage::FAILED && !parts.is_abandoned() {
             parts.extras().failure = self.outcome.take_failure();
         }
     }
@@ -334,7 +334,7 @@ impl Call<'_> {
         ToStore::Body
     }
 
-    /// Has the plan, if the task has it back, keep the failure.
+    /// Makes the plan keep the failure, if the task has its plan back.
     fn keep_failure(&mut self, parts: &mut Parts<'_>) {
         let Some(plan) = parts.plan() else { return };
         let unused = self.outcome.take_failure().and_then(|failure| plan.keep_failure(failure));
@@ -422,7 +422,7 @@ impl Call<'_> {
         discard(self.extras.take());
     }
 
-    /// Ends a task whose run did not take place: as timed out if its time is up, or for `reason`.
+    /// Ends a task whose run did not take place: as timed out if its time is up, otherwise for `reason`.
     #[cold]
     fn end_unrun(&mut self, reason: CancelReason) {
         if !matches!(self.verdict, Verdict::Again(_)) {

@@ -3,9 +3,9 @@
 //! The content has the type of the user's closure. [`Content::open`] shows it without that type, as [`Parts`]: a copy
 //! of the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
 //!
-//! All of this only moves values: it returns whatever has to be dropped or woken, for the caller to do after releasing
-//! the lock. The only other locks that are taken under this one are those of an extension, and the queue's, by the
-//! [`MoveEntry`](crate::entry::MoveEntry) or the [`Enqueue`] that a call is passed.
+//! All of this only moves values: it returns whatever has to be dropped or woken, for the caller to see to after
+//! releasing the lock. The only other locks that are taken under this one are those of an extension, and the queue's,
+//! by the [`MoveEntry`](crate::entry::MoveEntry) or the [`Enqueue`] that a call is passed.
 
 use std::task::Waker;
 
@@ -78,7 +78,7 @@ pub(crate) struct Extras {
     pub(super) is_abandoned: bool,
     /// True if code outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
-    /// The slot of the queue, if the entry of a task that runs once has changed it.
+    /// The queue slot of a one-shot task, if its entry has moved.
     slot: Option<u32>,
     pub(super) last_failure: Option<FailedRun>,
     /// The failure of the task, until it is claimed.

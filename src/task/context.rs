@@ -1,19 +1,19 @@
-//! The context of a run, as the running task sees it, and closures that are handed it.
+//! The context of a run, as the running task sees it, and closures that receive it.
 
 use std::{
     fmt,
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Task, current_task};
-use crate::{CancellationToken, TaskId, gate::Lease, id::Subject, sync::Arc, time::Timestamp};
+use super::{Task, current_task, extensions::RunExtensions};
+use crate::{CancellationToken, TaskId, id::Subject, sync::Arc, time::Timestamp};
 
 /// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a run.
 #[derive(Clone)]
 pub struct TaskContext {
     pub(crate) task: Arc<Task>,
     pub(crate) stop: CancellationToken,
-    pub(super) lease: Option<Arc<dyn Lease>>,
+    pub(crate) extensions: RunExtensions,
     pub(crate) id: TaskId,
     pub(crate) number: u64,
     pub(super) attempt: u32,
@@ -30,7 +30,7 @@ impl TaskContext {
         self.id
     }
 
-    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
+    /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) gave the task.
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
@@ -59,7 +59,7 @@ impl TaskContext {
     }
 
     /// Returns the same moment on the wall clock. It is exact if the run was planned [on that clock](Self::is_on_wall).
-    /// Otherwise it is worked out from what both clocks show now, and is off by as much as the wall clock was set
+    /// Otherwise it is computed from what both clocks show now, and is off by as much as the wall clock has been set
     /// since.
     ///
     /// ```
@@ -89,7 +89,7 @@ impl TaskContext {
         self.planned_wall.is_some()
     }
 
-    /// Returns the moment at which the run started; `None` if no [`Instant`] can represent it.
+    /// Returns when the run started; `None` if no [`Instant`] can represent it.
     pub fn started(&self) -> Option<Instant> {
         self.stop.clock().instant_of(self.started)
     }
@@ -100,14 +100,14 @@ impl TaskContext {
         self.started.since(self.planned)
     }
 
-    /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status of the thread, but
-    /// of the task alone.
+    /// Returns the token that is cancelled when this task is asked to stop. Java: the interrupt status of the thread,
+    /// but of the task alone.
     ///
-    /// The token belongs to the task, not to the run: once it has been raised, the task does not run again. So a
-    /// periodic task can end itself by raising its own token. When the run has returned, its future is cancelled, as
+    /// The token belongs to the task, not to the run: once it is cancelled, the task does not run again. So a periodic
+    /// task can end itself by cancelling its own token. When the run returns, the task's future completes, cancelled as
     /// [requested](crate::CancelReason::Requested). A periodic task with a [time limit](crate::TaskBuilder::timeout)
     /// has a new token for each run, and so has a run under a [lease](crate::gate::Lease); the task goes on after that
-    /// one was raised, if its policy says so. Allocates at the first call for a task. Does not block.
+    /// one is cancelled, if its policy says so. Allocates at the first call for a task. Does not block.
     ///
     /// ```
     /// use std::time::Duration;
@@ -129,18 +129,6 @@ impl TaskContext {
         self.task.token(&self.stop)
     }
 
-    /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
-    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the lease has none.
-    pub fn fencing_token(&self) -> Option<u64> {
-        self.lease.as_ref().and_then(|lease| lease.fencing_token())
-    }
-
-    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known; `false`
-    /// without a lease. A lease that is lost also raises the [token](Self::token).
-    pub fn is_lease_lost(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.is_lost())
-    }
-
     pub(crate) fn subject(&self) -> Subject {
         let (id, name, run) = (Some(self.id.0), self.name(), Some(self.number));
         Subject { id, name, run, attempt: None }
@@ -159,8 +147,8 @@ impl fmt::Debug for TaskContext {
     }
 }
 
-/// Turns a closure that takes the [context](TaskContext) of its run into one for any verb: which run it is, how late it
-/// is, and whether it is asked to stop. Costs as much as [`current_task`], for each run.
+/// Turns a closure that takes the [context](TaskContext) of its run into one for any verb. The context says which run
+/// it is, how late it is, and whether it is asked to stop. Costs as much as [`current_task`], for each run.
 ///
 /// A verb calls closures without an argument (E0593). A closure that gives away what it has captured can be called only
 /// once, and is for [`with_context_once`] (E0507):
@@ -195,7 +183,7 @@ impl fmt::Debug for TaskContext {
 ///
 /// # Panics
 ///
-/// The closure that is returned panics if it is called outside of a task.
+/// The returned closure panics if it is called outside a task.
 #[doc(alias("current_task", "JobExecutionContext"))]
 pub fn with_context<F, T>(mut body: F) -> impl FnMut() -> T + use<F, T>
 where
@@ -220,7 +208,7 @@ where
 ///
 /// # Panics
 ///
-/// The closure that is returned panics if it is called outside of a task.
+/// The returned closure panics if it is called outside a task.
 pub fn with_context_once<F, T>(body: F) -> impl FnOnce() -> T + use<F, T>
 where
     F: FnOnce(&TaskContext) -> T,

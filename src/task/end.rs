@@ -1,18 +1,18 @@
-//! The end of a task other than by a run, and what every task leaves that has ended.
+//! The end of a task other than by a run, and what every ended task leaves.
 //!
 //! The step that ends a task publishes its end, and takes out under the same lock its waiters and what only some tasks
-//! have ([`Leftovers`]). With the lock released, and in this order:
+//! have ([`Leftovers`]). With the lock released, the thread then does this, in this order:
 //!
-//! 1. The extensions' work for other tasks is done.
-//! 2. The token of the task is raised, if its time was up.
-//! 3. The waiters are woken.
-//! 4. User values are dropped: those of the extensions, and last the closure, or a result that no call will take.
+//! 1. It does the extensions' work for other tasks.
+//! 2. It cancels the token of the task, if the task's time was up.
+//! 3. It wakes the waiters.
+//! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
 //!
 //! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these may be
 //! waiting for this very task. The entry leaves the queue after both, so the pool does not end before the drops. A
 //! thread that waited for that end inside such a drop would wait for itself. Each thread knows that it is dropping
 //! values ([`is_releasing`]), so a wait for termination started there first removes those entries. Each value is
-//! dropped by itself, through [`unwind`](crate::unwind), so a panic of one keeps none of the others.
+//! dropped by itself, through [`unwind`](crate::unwind), so a panic of one does not stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -30,7 +30,7 @@ thread_local! {
     static RELEASED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The calling thread drops the values of a task, until it drops this.
+/// Until it drops this, the calling thread is dropping the values of a task.
 struct Releasing;
 
 impl Releasing {
@@ -46,7 +46,7 @@ impl Drop for Releasing {
     }
 }
 
-/// Returns `true` if the calling thread is dropping values of a task that it has ended, or is ending itself.
+/// Returns `true` if the calling thread is dropping values of a task that it has ended, or is itself being torn down.
 pub(crate) fn is_releasing() -> bool {
     RELEASED.try_with(|tasks| !tasks.borrow().is_empty()).unwrap_or(true)
 }
@@ -57,7 +57,7 @@ fn address(task: &Task) -> usize {
 
 enum Request<'a> {
     Cancel(CancelReason),
-    /// To end because this limit is over. A periodic task keeps the run that has exceeded it.
+    /// To end because this limit is up. A periodic task keeps the run that has exceeded it.
     TimeOut(Timestamp, &'a mut Option<FailedRun>),
     /// To drop the result, now or as soon as it is there.
     Abandon,
@@ -72,7 +72,7 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Moves the state, and decides whether the payload is to take out what the node holds. The task is locked.
+    /// Advances the state, and decides whether the payload is to take out what the node holds. The task is locked.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
         let found = parts.stage.cancel(reason);
@@ -83,7 +83,7 @@ impl End<'_> {
     fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
         match &mut self.request {
             Request::Abandon => return self.abandon(parts),
-            Request::TimeOut(limit, _) if parts.has_moved(*limit) => return false,
+            Request::TimeOut(limit, _) if parts.has_other_limit(*limit) => return false,
             Request::Cancel(_) | Request::TimeOut(..) => {}
         }
         let found = parts.stage.cancel(CancelReason::TimedOut);
@@ -130,7 +130,7 @@ impl End<'_> {
         false
     }
 
-    /// Does what follows when the lock has been released. `drop_taken` drops what the payload has taken out.
+    /// Does what follows once the lock has been released. `drop_taken` drops what the payload has taken out.
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let _releasing = Releasing::enter(self.task);
         if let Some(rest) = self.rest.take() {
@@ -176,8 +176,8 @@ impl Claiming<'_> {
 }
 
 impl Task {
-    /// Takes the result; `None` as long as there is none. A result can be taken once, and a cancellation's reason
-    /// always. `T` is the type with which the task was made.
+    /// Takes the result; `None` as long as there is none. A result can be taken once, a cancellation's reason any
+    /// number of times. `T` is the type with which the task was made.
     #[inline]
     pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
         let mut place = None::<T>;
@@ -228,7 +228,7 @@ impl Task {
     #[inline]
     fn end_by(&self, request: Request<'_>, drops: Drops<'_>) -> Cancellation {
         let (found, rest) = (Cancellation::TooLate, None);
-        // The payload releases what is left. A drop would ask once more at each call.
+        // The payload releases what is left. A drop would check once more at each call.
         let mut end = ManuallyDrop::new(End { task: self, request, drops, found, rest });
         self.end(&mut end);
         debug_assert!(end.rest.is_none(), "all of it is the user's");
@@ -276,7 +276,7 @@ impl Leftovers {
         Some(left)
     }
 
-    /// Wakes, and drops the rest. The caller holds no lock.
+    /// Wakes the waiters, and drops the rest. The caller holds no lock.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
         let Self { deferred, values, waiters, token } = self;

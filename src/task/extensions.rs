@@ -2,16 +2,17 @@
 //!
 //! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
 //! called, with a line for each of them. So the order of the lines is the order of the calls, and this file is the one
-//! place of the core that names the features. A plain task has none.
+//! place in the core that names the features. A plain task has none. The functions that the core calls for a task that
+//! may have some come last; [`feature`](crate::feature) covers submission and the pool.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
 //! | [`before_run`](Extensions::before_run) | a worker has taken the task | let the run pass, refuse it, or have user code asked first |
 //! | [`after_run`](Extensions::after_run) | the run is over, or was left out after the worker had taken the closure | count it |
 //! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park it, or have it end |
-//! | [`on_put_off`](Extensions::on_put_off) | a run waits on | note until when |
-//! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | follow |
-//! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
+//! | [`on_put_off`](Extensions::on_put_off) | a gate has put a run off | note until when |
+//! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | adapt |
+//! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and hand over what is to be dropped |
 //!
 //! The time limit comes first: it refuses a run whose time is up. The control precedes those that need to know whether
 //! the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked. A
@@ -21,22 +22,22 @@
 //! asks a [`Question`] to user code later, with no lock held. The exception is [`after_body`](Extensions::after_body),
 //! which has no lock and calls user code.
 //!
-//! A run that is refused for another moment is *planned* for that moment from then on, and so are the runs after it. A
-//! feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
+//! A run that is refused until another moment is *planned* for that moment from then on, and so are the runs after it.
+//! A feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
 
 use super::{
-    Plan, call::Call, end::Leftovers, observer::Points, plan::RunOutcome, state::Stage,
-    verdict::Verdict,
+    Plan, Task, call::Call, cell::Parts, end::Leftovers, observer::Points, plan::RunOutcome,
+    state::Stage, verdict::Verdict,
 };
 #[cfg(all(test, not(any(shuttle, loom))))]
 use crate::feature::RateLimit;
 use crate::{
     CancelReason,
     entry::{Requeue, Timing},
-    feature::{AtShutdown, Control, GateQuestion, Gated, Membership, TimeLimit},
+    feature::{AtShutdown, Control, GateQuestion, Gated, HeldLease, Membership, TimeLimit},
     schedule::Schedule,
     sync::Arc,
-    time::Timestamp,
+    time::{Clock, Timestamp},
 };
 
 /// The parts of its task that a feature sees, under the lock.
@@ -68,7 +69,7 @@ impl Question {
     }
 }
 
-/// The work that features leave for other tasks, to be done by a thread that has released the task's lock.
+/// The work that features leave for other tasks; the thread does it once it has released the task's lock.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
@@ -125,13 +126,19 @@ pub(crate) struct Replan<'a> {
     pub(crate) deferred: &'a mut Deferred,
 }
 
+/// What features give the current run of a task.
+#[derive(Clone, Default)]
+pub(crate) struct RunExtensions {
+    pub(crate) lease: Option<HeldLease>,
+}
+
 #[derive(Default)]
 pub(crate) struct Extensions {
     pub(crate) limit: Option<Box<TimeLimit>>,
     pub(crate) control: Option<Box<Control>>,
     pub(crate) group: Option<Box<Membership>>,
     pub(crate) gate: Option<Box<Gated>>,
-    /// What a shutdown keeps of the task, unless its kind decides.
+    /// Whether a shutdown keeps the task, unless its kind decides.
     pub(crate) at_shutdown: Option<AtShutdown>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,
@@ -174,14 +181,10 @@ impl Extensions {
         group.as_mut().map_or(Ok(()), |group| group.before_run(task, call))?;
         #[cfg(all(test, not(any(shuttle, loom))))]
         self.rate.as_mut().map_or(Ok(()), |rate| rate.before_run(call))?;
-        if let Some(control) = control {
-            control.begins(call);
-        }
-        if let Some(gate) = gate {
-            gate.before_run(call);
-        }
+        control.iter_mut().for_each(|it| it.begins(call));
+        gate.iter_mut().for_each(|it| it.before_run(call));
         if call.hooks.has(Points::ENDED) {
-            let group = group.as_ref().map(|group| group.group_name());
+            let group = group.as_ref().map(|it| &it.group.name);
             call.run.worker.note_names(call.run.id, task.name.as_ref(), group);
         }
         Ok(())
@@ -195,58 +198,34 @@ impl Extensions {
     }
 
     pub(super) fn after_run(&mut self, call: &Call<'_>) {
-        if let Some(control) = &mut self.control {
-            control.after_run(call);
-        }
-        if let Some(group) = &mut self.group {
-            group.after_run(call);
-        }
+        self.control.iter_mut().for_each(|it| it.after_run(call));
+        self.group.iter_mut().for_each(|it| it.after_run(call));
     }
 
     pub(super) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
-        if let Some(control) = &mut self.control {
-            control.on_requeue(task, queuing);
-        }
-        if let Some(gate) = &mut self.gate {
-            gate.on_requeue(task, queuing);
-        }
-        if let Some(group) = &mut self.group {
-            group.on_requeue(task, queuing);
-        }
+        self.control.iter_mut().for_each(|it| it.on_requeue(task, queuing));
+        self.gate.iter_mut().for_each(|it| it.on_requeue(task, queuing));
+        self.group.iter_mut().for_each(|it| it.on_requeue(task, queuing));
         if let Some(at_shutdown) = self.at_shutdown {
             queuing.why = at_shutdown.reason(queuing.why);
         }
     }
 
-    /// The gate has put a run off until then.
+    /// Notes that the gate has put a run off until then.
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
-        if let Some(control) = &mut self.control {
-            control.on_put_off(call, until);
-        }
+        self.control.iter_mut().for_each(|it| it.on_put_off(call, until));
     }
 
     pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
-        if let Some(limit) = &mut self.limit {
-            limit.on_replan(replan);
-        }
-        if let Some(gate) = &mut self.gate {
-            gate.on_replan(replan);
-        }
-        if let Some(group) = &mut self.group {
-            group.on_replan(replan);
-        }
+        self.limit.iter_mut().for_each(|it| it.on_replan(replan));
+        self.gate.iter_mut().for_each(|it| it.on_replan(replan));
+        self.group.iter_mut().for_each(|it| it.on_replan(replan));
     }
 
     pub(super) fn on_end(&mut self, task: &Core<'_>, left: &mut Leftovers) {
-        if let Some(limit) = &mut self.limit {
-            limit.on_end(left);
-        }
-        if let Some(group) = &mut self.group {
-            group.on_end(task, left);
-        }
-        if let Some(gate) = &mut self.gate {
-            gate.on_end(left);
-        }
+        self.limit.iter_mut().for_each(|it| it.on_end(left));
+        self.group.iter_mut().for_each(|it| it.on_end(task, left));
+        self.gate.iter_mut().for_each(|it| it.on_end(left));
     }
 
     /// Returns when the task, which a worker has, is due next, if its plan says `next`.
@@ -254,14 +233,67 @@ impl Extensions {
         self.control.as_ref().map_or(next, |control| control.next_due(next))
     }
 
-    /// Returns `true` if the token was raised for the present run alone, because its time is up.
+    pub(super) fn is_paused(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.is_paused)
+    }
+
+    /// Returns `true` if the token was cancelled for the current run alone, because its time is up.
     pub(super) fn has_run_over_limit(&self) -> bool {
-        self.limit.as_ref().is_some_and(|limit| limit.has_run_over_limit())
+        self.limit.as_ref().is_some_and(|limit| limit.is_run_over)
     }
 
     /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
     pub(super) fn keeps_parked(&self) -> bool {
         let waits_for_turn = self.group.as_ref().is_some_and(|group| group.keeps_parked());
         waits_for_turn || self.gate.as_ref().is_some_and(|gate| gate.is_awaiting())
+    }
+}
+
+impl Task {
+    /// Returns when the task is due if its entry is due at `entry`, which may be for a look at the wall clock.
+    pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
+        if !self.is_periodic() {
+            return entry;
+        }
+        let due = self.with(|parts| {
+            let plan = parts.plan()?.schedule.view_wall()?.due;
+            let control = parts.extensions().and_then(|it| it.control.as_ref());
+            Some(control.map_or(plan, |control| control.due_by(entry, plan)))
+        });
+        due.unwrap_or(entry)
+    }
+
+    /// The task is not part of the schedule any more: it is run by hand, or by no thread.
+    pub(crate) fn leave_schedule(&self) {
+        self.leave_group();
+        self.leave_gate();
+    }
+}
+
+impl Parts<'_> {
+    /// Returns when a worker has to check a task that waits for its plan on the wall clock.
+    pub(super) fn look(&mut self) -> Option<Timestamp> {
+        let look = self.plan()?.schedule.view_wall()?.look;
+        let control = self.extensions().and_then(|it| it.control.as_ref());
+        (!control.is_some_and(|control| control.is_extra_next)).then_some(look)
+    }
+
+    /// Returns when the task must have ended.
+    pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
+        self.extensions()?.limit.as_ref()?.expiry()
+    }
+
+    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
+        self.expiry().is_some_and(|moment| moment <= clock.read())
+    }
+
+    /// Returns when the token of the task is raised.
+    pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
+        self.extensions()?.limit.as_ref()?.token_limit()
+    }
+
+    pub(crate) fn has_other_limit(&mut self, limit: Timestamp) -> bool {
+        let own = self.extensions().and_then(|it| it.limit.as_ref());
+        own.is_some_and(|own| own.has_moved(limit))
     }
 }

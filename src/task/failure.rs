@@ -58,12 +58,12 @@ impl FailurePolicy {
     }
 
     /// Slows a series down while it fails: delays the next run after a failure by at least `first`, and by twice as
-    /// much after each further failure in a row, up to `longest`. A run that is delayed moves the grid of a fixed rate.
+    /// much after each further failure in a row, up to `longest`. A delayed run moves the grid of a fixed rate.
     /// [`Trigger::retry`](crate::Trigger::retry) tries a failed run again *sooner*, has jitter and limits, and leaves
     /// the grid where it is.
     ///
     /// If `longest` is no longer than the period of the series, there is nothing to slow down, and the submission is
-    /// refused, with [`BackOffWithinPeriod`](crate::RejectionReason::BackOffWithinPeriod). Inside another trigger the
+    /// refused, with [`BackOffWithinPeriod`](crate::RejectionReason::BackOffWithinPeriod). Inside another trigger, the
     /// period is not known.
     ///
     /// The trigger is asked before the delay is added, so a delayed run may take place after an end set by
@@ -79,7 +79,7 @@ impl FailurePolicy {
         self.stop_after.is_some_and(|limit| in_a_row >= limit.get())
     }
 
-    /// Returns the delay after many failures in a row, if there is one.
+    /// Returns the delay after many failures in a row, if there is a backoff.
     pub(super) fn longest_back_off(&self) -> Option<Duration> {
         self.back_off.map(|_| self.delay_after(u32::MAX))
     }

@@ -15,20 +15,20 @@
 //! * *after* panics: the outcome stands, and the panic is reported.
 //! * the failure handler panics: nothing more happens.
 //!
-//! A task that was cancelled before it ran has no hooks called.
+//! For a task that was cancelled before it ran, no hook is called.
 //!
 //! # Other reports
 //!
-//! A capture or a result may panic when the crate drops it, and no caller could be given that panic: [`Drops`] reports
+//! A capture or a result may panic when the crate drops it, and no caller could receive that panic: [`Drops`] reports
 //! it. A periodic task may end although its user did not end it, because a run exceeded its time limit or another task
 //! displaced it: the handler and one warning event say so ([`Hooks::tell_ended`]).
 //!
-//! # No end in silence
+//! # No silent end
 //!
 //! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
 //! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]), before a
-//! thread that waits for the task can see the end, and may end the process. So does an `Err` that no call can take any
-//! more ([`Drops::tell_untaken`]).
+//! thread that waits for the task can see the end, and perhaps end the process. So does an `Err` that no call can take
+//! any more ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;
 
-    /// Returns `true` if a series that is over has a value, and makes it.
+    /// Makes the value of a series that is over. Returns `true` if there is one.
     fn exhaust(&mut self) -> bool;
 
     /// Drops the closure, if it is there. User code: no lock is held.
@@ -68,8 +68,8 @@ pub(crate) trait Lent {
 }
 
 impl Hooks {
-    /// Calls a closure and everything around it. If it fails, `fail` has that reported, and says what follows. All of
-    /// it is user code: the caller holds no lock.
+    /// Calls a closure and everything around it. If it fails, `fail` reports that, and says what follows. All of it is
+    /// user code: the caller holds no lock.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
@@ -138,18 +138,17 @@ impl Hooks {
         contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
-    /// Calls a closure with the code around it. If the run exceeded its time limit, or code around it has panicked,
-    /// what the closure has returned does not count. It is dropped when the unwinding has stopped: a drop that panics
-    /// as well must not abort the process.
+    /// Calls a closure with the code around it. If code around it has overruled the run, or has panicked, the closure's
+    /// report does not count. It is dropped once the unwinding has stopped: a drop that panics as well must not abort
+    /// the process.
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
         let called = contained(|| (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
-        let failure = match (called, run.take_over_limit()) {
+        let failure = match (called, run.worker.overruled.take()) {
             (Ok(()), None) => return report,
-            (Ok(()), Some(limit)) => Failure::of_time_limit(limit),
-            (Err(panic), _) => panic,
+            (Ok(()), Some(failure)) | (Err(failure), _) => failure,
         };
         discard(report);
         Err(failure)
@@ -169,7 +168,7 @@ impl Hooks {
         let report = FailureReport { source, task, failure, again };
         let mut is_heard = false;
         for observer in self.at(Points::FAILED) {
-            // One that panics was told.
+            // An observer that panics was told.
             is_heard |= contain(|| observer.failed(&report)).map_err(discard).unwrap_or(true);
         }
         is_heard
@@ -193,8 +192,8 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a failure that no observer heard of has ended a series. The panic hook has reported
-    /// a panic there, and an end that the user asked for, of the task or its executor, is no news.
+    /// Says on standard error that a failure has ended a series, and that no observer heard of it. The panic hook has
+    /// already reported a panic there, and an end that the user asked for, of the task or its executor, is no news.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
@@ -203,7 +202,7 @@ impl Hooks {
         Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Says with `what` on standard error what has come to an end, unless a subscriber hears it. No observer does.
+    /// Says on standard error, with `what`, what has come to an end, unless a subscriber hears it. No observer does.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
             FailureReport { source, task, failure, again: None }.print(what);
@@ -224,7 +223,7 @@ impl Hooks {
     }
 }
 
-/// Calls user code. A panic in it is returned as a failure.
+/// Calls user code. Returns a panic in it as a failure.
 #[inline]
 fn contained<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     contain_located(call).map_err(Failure::of_panic)

@@ -1,9 +1,9 @@
-//! Observers: the values that an executor calls while it works, and the points at which it calls them.
+//! Observers: the values that an executor calls while it runs, and the points at which it calls them.
 //!
 //! One list has the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that none wants,
-//! the executor tests one bit and prepares nothing. The closures that the verbs of the builder were given
-//! ([`Closures`]) are one observer of this list. All of it is user code, called with no lock held. A panic of one
-//! observer keeps no other from being told.
+//! the executor tests one bit and prepares nothing. The closures given to the builder's verbs ([`Closures`]) are one
+//! observer on this list. All of it is user code, called with no lock held. A panic of one observer keeps no other from
+//! being told.
 
 use std::{
     any::Any,
@@ -23,8 +23,8 @@ use crate::{
 /// by default. Set by [`Builder::observer`](crate::Builder::observer); an executor calls several in the order in which
 /// they were given. Java: what a subclass of `ThreadPoolExecutor` overrides.
 ///
-/// They are called on the executor's threads, between tasks, so a slow one makes the executor slow. None can wait for
-/// the end of its own executor: [`await_termination`](crate::Handle::await_termination) returns
+/// The executor calls it on its own threads, between tasks, so a slow observer makes the executor slow. None can wait
+/// for the end of its own executor: [`await_termination`](crate::Handle::await_termination) returns
 /// [`WouldDeadlock`](crate::WouldDeadlock). A panic is [reported](crate::FailureSource) and goes no further, except in
 /// [`before_run`](Self::before_run).
 ///
@@ -68,7 +68,7 @@ pub trait Observer: Send + Sync {
     /// A worker has ended its work, on its own thread.
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task at this moment, after it had been due for this long. Its gate or its group may still
+    /// A worker has taken a task at this instant, after it had been due for this long. Its gate or its group may still
     /// put it off.
     fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
@@ -80,14 +80,14 @@ pub trait Observer: Send + Sync {
     /// [`before_run`](Self::before_run) panicked. Java: `afterExecute`.
     fn after_run(&self, _run: &TaskContext, _outcome: Result<(), &Failure>) {}
 
-    /// A run of a task has ended, and its worker has read the clock to look for the next task, which is taken as the
-    /// end of the run. Other threads may see the outcome before. Not called for a run by hand, as of a
+    /// A run of a task has ended, and its worker has read the clock to look for the next task; that counts as the end
+    /// of the run. Other threads may see the outcome earlier. Not called for a run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask).
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if a
-    /// person hears of it. If no observer returns `true`, the end of a periodic task that its user did not end is a
-    /// line on standard error.
+    /// person hears of it. If no observer returns `true`, the unexpected end of a periodic task is a line on standard
+    /// error.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
@@ -144,7 +144,7 @@ impl EndedRun<'_> {
     }
 
     /// Returns the name of the task's [group](crate::Group), if it is in one. Each group has an `Arc` of its own, so
-    /// [`Arc::ptr_eq`] tells groups with one name apart.
+    /// [`Arc::ptr_eq`] tells groups of the same name apart.
     pub fn group_name(&self) -> Option<&Arc<str>> {
         self.names.group.as_ref()
     }
@@ -174,12 +174,12 @@ impl EndedRun<'_> {
         self.clock.instant_of(self.facts.due)
     }
 
-    /// Returns the moment at which the run started.
+    /// Returns when the run started.
     pub fn started(&self) -> Option<Instant> {
         self.clock.instant_of(self.facts.started)
     }
 
-    /// Returns the moment at which its worker looked for the next task.
+    /// Returns when its worker looked for the next task.
     pub fn ended(&self) -> Option<Instant> {
         self.clock.instant_of(self.ended)
     }
@@ -246,7 +246,7 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 struct Listed {
     points: Points,
-    /// The same value, by its type. Before the other, whose drop contains a panic.
+    /// The same value, by its type. Dropped before the other, whose drop contains a panic.
     typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }
@@ -285,7 +285,7 @@ type Before = dyn Fn(&TaskContext) + Send + Sync;
 type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
 type OnFailure = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
-/// What the verbs of the builder were given. Each verb replaces what was given before.
+/// The closures given to the builder's verbs. Each verb replaces the one given before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closures {
     pub(crate) thread_start: Option<Callback<Occasion>>,

@@ -4,7 +4,7 @@
 //! [`Outcome`] lists the types, and turns each into a [`RunReport`]. That calls the error's own conversion, which is
 //! user code, and so it happens where the closure is called.
 //!
-//! [`TaskOutput`] is there for what the compiler says when it is missing. A closure that returns a future has done
+//! [`TaskOutput`] exists for what the compiler says when it is missing. A closure that returns a future has done
 //! nothing yet, and its body would never run. Rust cannot say "not a future", but the futures of `async` blocks and
 //! functions have a property that hardly any other value has: they are not [`Unpin`].
 
@@ -17,7 +17,7 @@ use crate::{Failure, error::BoxedError};
 
 /// The report of a run of a [repeated](crate::Handle::repeat) closure: the value that it returns.
 ///
-/// | the closure returns | and so |
+/// | the closure returns | meaning |
 /// |---|---|
 /// | `()` | the run has succeeded |
 /// | `Ok(outcome)` | what the outcome inside says |
@@ -34,8 +34,8 @@ use crate::{Failure, error::BoxedError};
 /// `&str`. For one that cannot be sent, like a `PoisonError` with its guard, write `map_err(|error|
 /// error.to_string())`. A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
 ///
-/// A moment that has passed is due at once, and before what is due later than it: a body that counts its moments itself
-/// makes up for those that it missed, in their order.
+/// A next run named for a past moment is due at once, ahead of all that is due after that moment: so a body that
+/// computes its own moments makes up for those that it missed, in order.
 ///
 /// This trait is sealed: no other type implements it.
 ///
@@ -150,7 +150,7 @@ impl<T: Send + 'static, C: Onward> Report for ControlFlow<T, C> {
     }
 }
 
-/// The value of a run that another is to follow.
+/// The value of a run that another run is to follow.
 pub trait Onward {
     fn next(self) -> Next;
 }
@@ -173,8 +173,8 @@ impl Onward for Instant {
     }
 }
 
-/// The result of a closure that runs once: any type but the future of an `async` block, closure or function. Its body
-/// would never run, because the executor polls no futures.
+/// The result of a closure that runs once: any type but the future of an `async` block, closure or function. The
+/// future's body would never run, because the executor polls no futures.
 ///
 /// Every type that is [`Unpin`] implements it, and nearly all are; a result that is not has to be boxed. Generic code
 /// that submits closures for its callers needs this bound, or `Unpin`, for the type that they return.
@@ -200,7 +200,7 @@ pub trait TaskOutput {}
 #[diagnostic::do_not_recommend]
 impl<T: Unpin> TaskOutput for T {}
 
-/// The type `!` of an expression that never returns, which stable Rust names only as what such a function returns.
+/// The type `!` of an expression that never returns, which stable Rust can name only as the return type of a function.
 type Never = <fn() -> ! as Function>::Returned;
 
 /// See [`Never`].

@@ -1,8 +1,8 @@
 //! The payload: the one part of a task that depends on the closure's type.
 //!
-//! A task is a [`Node`]: one allocation with a lock around the closure, later the result. The submitter makes it; all
-//! other code sees it as a [`Task`], without those types. The future knows the type of the result, and passes a place
-//! of that type to receive it.
+//! A task is a [`Node`]: one allocation with a lock around the closure, and later the result. The submitter makes it;
+//! all other code sees it as a [`Task`], without those types. The future knows the type of the result, and passes a
+//! place of that type to receive it.
 //!
 //! This file is compiled for each closure, in the user's crate. So it is small: it moves a closure or a result, calls
 //! it, or drops it. Code compiled once decides, from the rest of the node ([`Parts`]).
@@ -23,10 +23,10 @@
 //!
 //! # Sixteen bytes
 //!
-//! With an eight-byte closure, a plain task's lock protects sixteen bytes: the closure, and before it one word with
-//! the state and a tag. There is no word for the [`Extras`]: the first of them moves the content into a box, and the
-//! box takes its place ([`Slot`]). So a decision is handed a copy of the state; its decision is written back,
-//! and fresh extras are put in, before the lock is released.
+//! With an eight-byte closure, a plain task's lock protects sixteen bytes: the closure, and before it one word with the
+//! state and a tag. There is no word for the [`Extras`]: the first of them moves the content into a box, and the box
+//! takes its place ([`Slot`]). So the code that decides gets a copy of the state; the node writes the decision back,
+//! and puts fresh extras in, before it releases the lock.
 
 use super::{
     call::{Call, ToStore},
@@ -64,7 +64,7 @@ pub(crate) trait Payload: Send + Sync {
 pub(crate) trait Body: Send + Sized + 'static {
     type Value: Send + 'static;
 
-    /// Where the plan is: nowhere for what runs once.
+    /// Where the plan is: nowhere for a closure that runs once.
     type Place: Send + 'static;
 
     fn plan(_: &mut Self::Place) -> Option<&mut Option<Plan>> {
@@ -79,7 +79,7 @@ pub(crate) trait Body: Send + Sized + 'static {
         None
     }
 
-    /// True if the body acts even where it does not run, so that it is never just forgotten.
+    /// True if the body acts even when it does not run, so that it is never just forgotten.
     const ACTS_UNRUN: bool = false;
 
     /// Drops a body whose task was ended while it waited. User code: no lock is held.
@@ -180,7 +180,7 @@ impl<B: Body> Slot<B> {
     #[cold]
     #[inline(never)]
     fn extend(&mut self, extras: Box<Extras>) {
-        let content = mem::replace(self.split().0, Stored::Nothing(Stage::Running));
+        let content = mem::replace(self.split().0, Stored::Nothing(Stage::RUNNING));
         let extended = Self::Extended(Box::new(Extended { extras, content }));
         mem::forget(mem::replace(self, extended));
     }
@@ -216,7 +216,7 @@ pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 impl<B: Body> Node<B> {
     #[inline]
     pub(super) fn new(body: B, plan: B::Place) -> Self {
-        let slot = Slot::Plain(Stored::Body(Stage::Scheduled, body));
+        let slot = Slot::Plain(Stored::Body(Stage::SCHEDULED, body));
         Self(Mutex::new(Cell { slot, plan }))
     }
 }
@@ -237,7 +237,7 @@ where
     F: FnMut() -> O + Send + 'static,
     O: Outcome,
 {
-    /// A task that runs a closure again and again, and that is to be given a plan.
+    /// Makes a task that runs a closure repeatedly, and that is still to be given a plan.
     #[inline]
     pub(crate) fn repeated(closure: F) -> Arc<Self> {
         Arc::new(Self::new(Repeating(closure), None))
@@ -289,7 +289,7 @@ impl<B: Body> Node<B> {
         moved
     }
 
-    /// Takes out what the node holds, if that is decided.
+    /// Takes out what the node holds, if `is_taken` says so.
     #[inline(always)]
     fn take_if(&self, is_taken: impl FnOnce(&mut Parts<'_>) -> bool) -> Stored<B> {
         self.decide(is_taken, |is_taken, stage, content| {
@@ -303,7 +303,7 @@ impl<B: Body> Node<B> {
         })
     }
 
-    // Apart, so that nodes of the same layout share it.
+    // Kept apart, so that nodes of the same layout share it.
     #[inline(never)]
     fn start(&self, call: &mut Call<'_>) -> Option<B> {
         match self.take_if(|parts| call.start(parts)) {
@@ -324,7 +324,7 @@ impl<B: Body> Node<B> {
             };
             let is_kept = kept.is_some();
             debug_assert!(matches!(content, Stored::Nothing(_)), "a worker has the closure");
-            // An assignment would ask at each run whether there is something to drop.
+            // An assignment would check at each run whether there is something to drop.
             mem::forget(mem::replace(content, kept.unwrap_or(Stored::Nothing(stage))));
             is_kept
         })

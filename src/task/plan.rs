@@ -1,8 +1,8 @@
 //! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
-//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So it
-//! is changed under the task's lock by the threads that control the task, or by the worker alone, and a trigger, which
-//! is user code, is asked with no lock held. A change that another thread wants meanwhile waits in
+//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
+//! either the threads that control the task change it, under the task's lock, or the worker alone does, which asks a
+//! trigger with no lock held, because a trigger is user code. A change that another thread wants meanwhile waits in
 //! [`control`](crate::feature).
 //!
 //! The thread that takes a plan out drops it, with the user's trigger, when it holds no lock.
@@ -30,7 +30,7 @@ pub(crate) enum RunOutcome {
     Again(Timestamp),
     /// Another run is planned for this moment, although this one failed.
     Failed(Timestamp, Failure),
-    /// It was the last run, because the trigger has ended. Whether there is a value is the payload's to say.
+    /// It was the last run, because the trigger has ended. The payload says whether there is a value.
     Exhausted,
 }
 
@@ -47,7 +47,7 @@ impl RunOutcome {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
 
-    /// Takes out the failure. `Exhausted` fills the place, and means nothing there.
+    /// Takes out the failure. `Exhausted` fills its place, and means nothing there.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
         match mem::replace(self, Self::Exhausted) {
             Self::Ended(Err(failure)) | Self::Failed(_, failure) => Some(failure),
@@ -59,7 +59,7 @@ impl RunOutcome {
 pub(crate) struct Plan {
     pub(crate) schedule: Schedule,
     on_failure: Option<FailurePolicy>,
-    /// The last failure, if the trigger retries: it is that of the task if no other attempt takes place.
+    /// The last failure, if the trigger retries: it becomes the task's if no other attempt takes place.
     last_failure: Option<Failure>,
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
@@ -87,7 +87,7 @@ impl Plan {
         if self.are_counted { self.skipped } else { 0 }
     }
 
-    /// Returns why a task with this plan cannot be submitted, if it cannot. A back-off that is never longer than the
+    /// Returns why a task with this plan cannot be submitted, if it cannot. A backoff that is never longer than the
     /// regular wait would have no effect.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         let waits = self.policy().longest_back_off().zip(self.schedule.regular());
@@ -112,7 +112,7 @@ impl Plan {
         self.on_failure.unwrap_or(default)
     }
 
-    /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
+    /// Returns `true` if the schedule is a trigger of the user's. Only a trigger can plan on the wall clock.
     pub(crate) fn has_trigger(&self) -> bool {
         self.schedule.triggered().is_some()
     }
@@ -157,7 +157,7 @@ impl Plan {
         match next {
             Next::Nothing => RunOutcome::Ended(Ok(())),
             Next::Named(named) => RunOutcome::Again(self.next_named(*named, run)),
-            // After an extra run the plan stands, which the task knows and not the plan.
+            // After an extra run the planned moment stands, which the task knows and the plan does not.
             Next::Planned if run.is_extra.get() => RunOutcome::Again(run.planned()),
             Next::Planned => RunOutcome::of(self.next(run, true, None, hooks)),
         }
@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// Returns the moment of the run planned for `next`, after one that failed.
+    /// Returns when the run planned for `next` is due, after one that failed.
     #[cold]
     fn backed_off(&mut self, next: Timestamp, is_extra: bool, ended: Timestamp) -> Timestamp {
         // Without a delay the plan stands, even if it is in the past.
@@ -306,7 +306,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns `true` if this run must not start any more; see [`Schedule::is_overdue`].
+    /// Returns `true` if this run must no longer start; see [`Schedule::is_overdue`].
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@
 //!    [extensions](super::extensions). Each lets the run pass, refuses it, or notes a question to user code.
 //! 2. With no lock held: that question. The task is *running* by then, so what races with a run races with a question
 //!    in the same way.
-//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan goes past it as
+//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan moves past it as
 //!    past a run, and the task rests again.
 //!
 //! [`CallExtras`](super::call::CallExtras) keeps the notes meanwhile; the runs of a plain task have none.
@@ -13,11 +13,7 @@ use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
 
 impl Call<'_> {
-    /// Asks whether a run may begin: the token of the task, and then its extensions.
-    ///
-    /// # Errors
-    ///
-    /// The verdict on the task, if it may not.
+    /// Asks the token of the task, and then its extensions, whether a run may begin. Fails with the verdict.
     #[inline(never)]
     pub(super) fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
         if parts.is_called_off() {
@@ -31,11 +27,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks user code whether the run takes place.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that does not take place.
+    /// Asks user code whether the run takes place. Fails with the outcome of a run that does not.
     #[inline]
     pub(super) fn ask_user(&mut self) -> Result<(), RunOutcome> {
         match self.extras.as_mut().and_then(|extras| extras.question.take()) {
@@ -53,17 +45,14 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives back a task that has not run, to be ended: because its time is up, by its own token, or for `reason`.
+    /// Gives back a task that has not run, to be ended: because its time is up, because its token was cancelled, or for
+    /// `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())
     }
 
-    /// Asks whether the run may still start, by the policy for missed runs.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that may not: it is left out.
+    /// Asks the policy for missed runs whether the run may still start. Fails with the outcome of a run left out.
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         let (run, hooks) = (self.run, self.hooks);
         let Some(plan) = self.plan.as_mut().filter(|plan| plan.schedule.missed.has_deadline())

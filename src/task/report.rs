@@ -1,5 +1,5 @@
-//! The report of a failure, or of a periodic task that has ended although its user did not end it: the argument of a
-//! failure handler, and a line on standard error if neither a handler nor a subscriber hears of it.
+//! The report of a failure, or of the unexpected end of a periodic task: the argument of a failure handler, and a line
+//! on standard error if neither a handler nor a subscriber hears of it.
 
 use std::{
     fmt,
@@ -40,8 +40,8 @@ pub enum FailureSource {
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout). With the
-    /// default [policy](crate::FailurePolicy) that has [ended](FailureReport::is_final) the task; with another the run
-    /// has failed, and the policy decides.
+    /// default [policy](crate::FailurePolicy), that has [ended](FailureReport::is_final) the task; with another, the
+    /// run has failed, and the policy decides.
     TimeLimit,
     /// No code failed: a periodic task has ended, because another task [displaced
     /// it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no worker left, and could start
@@ -80,8 +80,8 @@ impl FailureSource {
     }
 }
 
-/// A failure, or the end of a periodic task that its user did not end; the argument of a [failure
-/// handler](crate::Builder::failure_handler). Its `Display` is a line for a log, of one form for all: `task "mirror"
+/// A failure, or the unexpected end of a periodic task; the argument of a [failure
+/// handler](crate::Builder::failure_handler). Its `Display` is a line for a log, in one form for all: `task "mirror"
 /// (2v-9qk0), attempt 2 of 5: exceeded its time limit of 300ms; again in 100ms`.
 ///
 /// ```
@@ -117,7 +117,7 @@ pub struct FailureReport<'a> {
 }
 
 /// Returns the text with its control characters escaped: the message of an error may come from far away, and must
-/// neither begin a line of its own nor control a terminal.
+/// neither begin a new line nor control a terminal.
 fn in_one_line(text: &str) -> String {
     let escaped = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),
@@ -162,14 +162,14 @@ impl FailureReport<'_> {
         self.task.attempt
     }
 
-    /// Returns how long after the end of the run that failed the next one is due; a shutdown may still end the task
-    /// before. `None` if no run is to follow, if no moment is planned for it, because the task is paused or runs on
-    /// demand, and if no run failed.
+    /// Returns how long after the end of the failed run the next one is due; a shutdown may still end the task first.
+    /// `None` if no run is to follow, if no moment is planned for it, because the task is paused or runs on demand, and
+    /// if no run failed.
     pub fn again_in(&self) -> Option<Duration> {
         self.again.filter(|span| *span < Duration::MAX)
     }
 
-    /// Returns `true` if the task has failed or ended with this: no run of it is to follow. `false` also for what has
+    /// Returns `true` if the task has failed or ended with this: no run of it is to follow. Also `false` for what has
     /// no effect on the outcome of a task, such as the panic of a [hook after a run](FailureSource::AfterExecute), a
     /// [gate](FailureSource::Gate) or a [drop](FailureSource::Drop).
     pub fn is_final(&self) -> bool {
@@ -183,7 +183,7 @@ impl FailureReport<'_> {
         self.failure.message()
     }
 
-    /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the program has
+    /// Returns where the panic began. `None` if it began elsewhere and was only resumed there, or if the program has
     /// replaced the panic hook that records locations.
     pub fn location(&self) -> Option<&PanicLocation> {
         self.failure.location()

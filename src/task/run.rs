@@ -1,13 +1,14 @@
-//! One run of a task: which run of which task it is. A running task sees it as a [`TaskContext`].
+//! One run of a task. It knows which run of which task it is; a running task sees it as a [`TaskContext`].
 //!
 //! While a task runs, a thread-local leads to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
 //! call, so entering a run touches no reference count. After a run inside a run, as by `DrainedTask::run`, the outer
-//! one is current again, also after unwinding.
+//! one is current again, even after unwinding.
 
-use std::{cell::Cell, rc::Rc};
+use std::{cell::Cell, rc::Rc, time::SystemTime};
 
 use super::{
-    Task, TaskContext, failure::FailedRun, observer::RunFacts, worker_context::WorkerContext,
+    Task, TaskContext, extensions::RunExtensions, failure::FailedRun, observer::RunFacts,
+    worker_context::WorkerContext,
 };
 use crate::{
     CancellationToken, Failure, TaskId,
@@ -74,12 +75,12 @@ impl Run {
         RunFacts { id, number, attempt, has_failed, planned, due, started }
     }
 
-    /// Calls `part`, which is not the body, as the thread's current run.
+    /// Calls `part`, which is not the body, with this as the thread's current run.
     pub(crate) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
     }
 
-    /// Calls `body` in the tracing span of this run, and as the thread's current run.
+    /// Calls `body` in the tracing span of this run, and with this as the thread's current run.
     #[inline(always)]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
@@ -115,7 +116,7 @@ impl Run {
         TaskContext {
             task: Arc::clone(&self.task),
             stop: self.stop(),
-            lease: self.lease(),
+            extensions: self.worker.extensions.borrow().clone(),
             id: TaskId(self.id),
             number: self.number.get(),
             attempt: self.attempt.get(),
@@ -128,8 +129,8 @@ impl Run {
     }
 
     pub(crate) fn stop(&self) -> CancellationToken {
-        let held = self.worker.held.borrow();
-        held.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
+        let extensions = self.worker.extensions.borrow();
+        extensions.lease.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -144,6 +145,22 @@ impl Run {
             let due = parts.extensions().map_or(next, |extensions| extensions.next_due(next));
             (!ends).then_some(due)
         })
+    }
+
+    /// Notes for which moment of the wall clock the run was planned, if any.
+    pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
+        self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
+    }
+
+    /// Returns the moment of the wall clock for which the run was planned, if any.
+    pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
+        let (id, moment) = self.worker.planned_wall.get()?;
+        (id == self.id).then_some(moment)
+    }
+
+    /// Has the innermost run of the calling thread fail, whatever its body has returned.
+    pub(crate) fn overrule(failure: Failure) {
+        Self::with_current(|run| run.worker.overruled.set(Some(failure)));
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -167,12 +184,15 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the innermost run of the calling thread, without its lease, for a guard that may outlive the run.
+    /// Returns the innermost run of the calling thread, without its extensions, for a guard that may outlive the run.
     pub(crate) fn watched() -> Option<TaskContext> {
-        Self::with_current(|run| TaskContext { lease: None, ..run.context() })
+        Self::with_current(|run| TaskContext {
+            extensions: RunExtensions::default(),
+            ..run.context()
+        })
     }
 
-    /// Shows the innermost run that the calling thread is in, if there is one.
+    /// Shows `look` the innermost run that the calling thread is in, if there is one.
     pub(crate) fn with_current<R>(look: impl FnOnce(&Self) -> R) -> Option<R> {
         CURRENT.is_set().then(|| CURRENT.with(look))
     }
@@ -183,8 +203,8 @@ impl Run {
     }
 }
 
-/// Returns the task that the calling thread is running, or `None` outside of any task. A body that takes it as an
-/// argument is made by [`with_context`](crate::with_context).
+/// Returns the task that the calling thread is running, or `None` outside of any task.
+/// [`with_context`](crate::with_context) passes it to a closure as an argument.
 ///
 /// Does not block, and does not panic. Costs a thread-local access and two reference counts.
 ///

@@ -42,7 +42,7 @@ use crate::{CancelReason, TaskError};
 pub enum TaskState {
     /// The task waits until it is due, or for a worker. A periodic task is also in this state between its runs.
     Scheduled,
-    /// The task waits, and does not run before a caller [resumes](crate::TaskHandle::resume) it.
+    /// The task waits, and does not run until a caller [resumes](crate::TaskHandle::resume) it.
     Paused,
     /// The task runs now.
     Running,
@@ -74,24 +74,26 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// The state of a task, without what the task holds in it.
+/// The state of a task, without what the task holds in that state. It is one byte, because each step copies it out of the
+/// node and back: a read of two bytes, one of which was just written, waits until that write has reached the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Scheduled,
-    Running,
-    Completed,
-    Failed,
-    Exhausted,
-    Cancelled { reason: CancelReason, body_runs: bool },
-    Claimed { failed: bool },
-}
+pub(crate) struct Stage(u8);
 
 impl Stage {
+    pub(crate) const SCHEDULED: Self = Self(0);
+    pub(crate) const RUNNING: Self = Self(1);
+    pub(crate) const COMPLETED: Self = Self(2);
+    pub(crate) const EXHAUSTED: Self = Self(3);
+    pub(crate) const FAILED: Self = Self(4);
+    const CLAIMED: Self = Self(5);
+    /// The first of the cancelled ones: two for each reason, of which the second says that the body still runs.
+    const CANCELLED: u8 = 8;
+
     /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended meanwhile.
     pub(super) fn start(&mut self) -> bool {
         let is_scheduled = self.is_scheduled();
         if is_scheduled {
-            *self = Self::Running;
+            *self = Self::RUNNING;
         }
         is_scheduled
     }
@@ -110,28 +112,26 @@ impl Stage {
     /// will come; the body counts as running until the caller has dropped it, and then says so by
     /// [`body_returns`](Self::body_returns).
     pub(super) fn rest(&mut self) -> bool {
-        let goes_on = matches!(self, Self::Running);
+        let goes_on = *self == Self::RUNNING;
         if goes_on {
-            *self = Self::Scheduled;
+            *self = Self::SCHEDULED;
         }
         goes_on
     }
 
     /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
     pub(super) fn body_returns(&mut self) -> bool {
-        if let Self::Cancelled { body_runs, .. } = self {
-            *body_runs = false;
-        }
-        matches!(self, Self::Running)
+        self.0 -= u8::from(self.runs_on());
+        *self == Self::RUNNING
     }
 
     /// Returns `true` if the task was cancelled and its body still runs.
     pub(crate) fn runs_on(self) -> bool {
-        matches!(self, Self::Cancelled { body_runs: true, .. })
+        self.0 >= Self::CANCELLED && self.0 % 2 == 1
     }
 
     pub(crate) fn is_done(self) -> bool {
-        !matches!(self, Self::Scheduled | Self::Running)
+        self.0 > Self::RUNNING.0
     }
 
     /// Returns `true` if the task has ended and its body does not run.
@@ -141,28 +141,28 @@ impl Stage {
 
     /// Returns `true` if the closure is in the node: no worker has it, and the task has not ended.
     pub(crate) fn is_scheduled(self) -> bool {
-        matches!(self, Self::Scheduled)
+        self == Self::SCHEDULED
     }
 
     /// Ends the task other than by a run. If the task waits, the caller takes out the closure, which will not run; if
     /// it runs, the worker drops what is left.
     #[inline]
     pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancellation {
-        let (body_runs, found) = match self {
-            Self::Scheduled => (false, Cancellation::Waiting(None)),
-            Self::Running => (true, Cancellation::Running),
+        let found = match *self {
+            Self::SCHEDULED => Cancellation::Waiting(None),
+            Self::RUNNING => Cancellation::Running,
             _ => return Cancellation::TooLate,
         };
-        *self = Self::Cancelled { reason, body_runs };
+        self.0 += Self::CANCELLED + 2 * reason as u8;
         found
     }
 
     /// Claims the value with which the task has ended. Returns `false` if there is none.
     #[inline]
     pub(super) fn claim_value(&mut self) -> bool {
-        let is_there = matches!(self, Self::Completed);
+        let is_there = *self == Self::COMPLETED;
         if is_there {
-            *self = Self::Claimed { failed: false };
+            *self = Self::CLAIMED;
         }
         is_there
     }
@@ -170,26 +170,26 @@ impl Stage {
     /// Claims the end of the task; `None` if it has not ended. The caller then has the value, or the failure of a task
     /// that has failed; the error is for a task that has left no failure.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
-        let claimed = match *self {
-            Self::Scheduled | Self::Running => return None,
-            Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(reason))),
-            Self::Exhausted => return Some(Err(TaskError::Exhausted)),
-            Self::Completed => Ok(()),
-            Self::Failed | Self::Claimed { .. } => Err(TaskError::ResultTaken),
-        };
-        *self = Self::Claimed { failed: self.state() == TaskState::Failed };
-        Some(claimed)
+        if self.claim_value() {
+            return Some(Ok(()));
+        }
+        Some(Err(match *self {
+            Self::SCHEDULED | Self::RUNNING => return None,
+            Self::EXHAUSTED => TaskError::Exhausted,
+            Self::FAILED | Self::CLAIMED => TaskError::ResultTaken,
+            Self(cancelled) => TaskError::Cancelled(
+                CancelReason::ALL[usize::from(cancelled - Self::CANCELLED) / 2],
+            ),
+        }))
     }
 
     pub(crate) fn state(self) -> TaskState {
         match self {
-            Self::Scheduled => TaskState::Scheduled,
-            Self::Running => TaskState::Running,
-            Self::Completed | Self::Claimed { failed: false } | Self::Exhausted => {
-                TaskState::Completed
-            }
-            Self::Failed | Self::Claimed { failed: true } => TaskState::Failed,
-            Self::Cancelled { .. } => TaskState::Cancelled,
+            Self::SCHEDULED => TaskState::Scheduled,
+            Self::RUNNING => TaskState::Running,
+            Self::COMPLETED | Self::CLAIMED | Self::EXHAUSTED => TaskState::Completed,
+            Self::FAILED => TaskState::Failed,
+            _ => TaskState::Cancelled,
         }
     }
 }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn running() -> Stage {
-        let mut stage = Stage::Scheduled;
+        let mut stage = Stage::SCHEDULED;
         assert!(stage.start());
         stage
     }
@@ -216,7 +216,7 @@ mod tests {
     fn a_result_is_claimed_once() {
         let mut stage = running();
         assert!(stage.claim().is_none());
-        assert!(stage.finish(Stage::Completed));
+        assert!(stage.finish(Stage::COMPLETED));
         assert!(matches!(stage.claim(), Some(Ok(()))));
         assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Completed);
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
-        assert!(stage.finish(Stage::Failed));
+        assert!(stage.finish(Stage::FAILED));
         assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Failed);
@@ -235,7 +235,7 @@ mod tests {
     /// M42, M48.
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
-        let mut stage = Stage::Scheduled;
+        let mut stage = Stage::SCHEDULED;
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
         assert!(!stage.start());
         assert_eq!(stage.cancel(CancelReason::Shutdown), Cancellation::TooLate);
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Running);
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(stage.runs_on());
-        assert!(!stage.finish(Stage::Completed));
+        assert!(!stage.finish(Stage::COMPLETED));
         assert!(!stage.runs_on());
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
@@ -273,13 +273,13 @@ mod tests {
     /// M50.
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
-        let mut stage = Stage::Scheduled;
+        let mut stage = Stage::SCHEDULED;
         assert_eq!(stage.cancel(CancelReason::TimedOut), Cancellation::Waiting(None));
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::TooLate);
         assert!(!stage.start());
         let mut stage = running();
         assert_eq!(stage.cancel(CancelReason::TimedOut), Cancellation::Running);
-        assert!(!stage.finish(Stage::Completed));
+        assert!(!stage.finish(Stage::COMPLETED));
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
 
@@ -293,5 +293,18 @@ mod tests {
         assert!(stage.start());
         assert!(stage.rest());
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
+    }
+
+    /// The state keeps the number of the reason.
+    #[test]
+    fn each_reason_comes_back() {
+        for reason in CancelReason::ALL {
+            let mut stage = running();
+            assert_eq!(stage.cancel(reason), Cancellation::Running);
+            assert!(
+                matches!(stage.claim(), Some(Err(TaskError::Cancelled(kept))) if kept == reason)
+            );
+            assert!(stage.runs_on() && !stage.body_returns() && stage.has_left());
+        }
     }
 }

@@ -2,9 +2,9 @@
 //! it ran.
 //!
 //! Stable Rust cannot ask a type whether it is a `Result`, but two functions of `std` can tell: the name of the type,
-//! and the discriminant of the value. What they return is not promised. If one of them changed, an `Err` would be
-//! dropped in silence, and the tests, which run with each toolchain, would fail. The report has the text of the error
-//! for the types that most programs use, and the name of any other.
+//! and the discriminant of the value. Their output is not guaranteed. If one of them changed, an `Err` would be dropped
+//! silently, and the tests, which run with each toolchain, would fail. The report has the text of the error for the
+//! types that most programs use, and the name of any other.
 
 use std::{
     any::{Any, type_name},

@@ -6,7 +6,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Queues a task again, for this timing and for this reason. Returns the slot of its entry, unless the queue refuses
+/// Queues a task again, with this timing and for this reason. Returns the slot of its entry, unless the queue refuses
 /// it.
 pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
@@ -20,7 +20,7 @@ pub(crate) enum Verdict {
     Ended,
     /// Report that the time of the task was up: before the run, which did not take place, or during it.
     TimedOut,
-    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or it is not to run.
+    /// End the task as cancelled: the task, or a holder of its token, has cancelled the token; or it is not to run.
     Cancelled(CancelReason),
     Again(Timestamp),
 }

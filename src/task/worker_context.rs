@@ -1,15 +1,13 @@
-//! The state that all runs on one worker share, and the parts of the present run that most runs do not have: kept here
-//! and not in the [`Run`](super::Run), so that the others have nothing to set up. Only the worker's thread touches it.
+//! The state that all runs on one worker share, and the parts of the current run that most runs do not have: kept here
+//! and not in the [`Run`](super::Run), so that most runs have nothing to set up. Only the worker's thread touches it.
 
 use std::{
     cell::{Cell, RefCell},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
-use super::observer::Names;
-use crate::{
-    CancellationToken, TaskId, feature::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
-};
+use super::{extensions::RunExtensions, observer::Names};
+use crate::{CancellationToken, Failure, TaskId, statistics::WorkerStats, sync::Arc, time::Clock};
 
 pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
@@ -17,13 +15,12 @@ pub(crate) struct WorkerContext {
     pub(crate) stats: Arc<WorkerStats>,
     /// True if runs keep time limits and ask gates. A run by hand does not: the timer thread may be gone.
     pub(super) keeps_limits: bool,
-    /// The lease of a gate that the present run holds.
-    pub(crate) held: RefCell<Option<HeldLease>>,
-    /// The time limit of the present run, if it exceeded it.
-    pub(crate) over_limit: Cell<Option<Duration>>,
-    /// The moment of the wall clock for which the last run on that clock was planned, with the id of its task.
+    pub(crate) extensions: RefCell<RunExtensions>,
+    /// The failure with which code around the body has overruled the current run.
+    pub(super) overruled: Cell<Option<Failure>>,
+    /// The wall-clock moment for which the last run on that clock was planned, with the id of its task.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers hear, and the id of their task. They stay for its next run.
+    /// The names that observers are told, and the id of their task. They stay for its next run.
     names: RefCell<Names>,
     named: Cell<u64>,
 }
@@ -40,8 +37,8 @@ impl WorkerContext {
             stop,
             stats,
             keeps_limits,
-            held: RefCell::default(),
-            over_limit: Cell::default(),
+            extensions: RefCell::default(),
+            overruled: Cell::default(),
             planned_wall: Cell::default(),
             names: RefCell::default(),
             named: Cell::default(),

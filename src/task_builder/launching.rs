@@ -1,14 +1,14 @@
-//! Launching: how a node that has been made of a closure gets its settings, and into its pool.
+//! Launching: how a node made from a closure gets its settings, and enters its pool.
 //!
-//! A plain task in a pool that has its workers and adds nothing to a task goes straight into the queue ([`schedule`],
-//! [`execute`]). Every other goes through [`TaskBuilder::launch`], in this order:
+//! A plain task goes straight into the queue ([`schedule`], [`execute`]) if its pool has its workers and adds nothing
+//! to tasks. Every other task goes through [`TaskBuilder::launch`], in this order:
 //!
-//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A task that is refused
-//!    goes through the next step too: the error hands it back as it would have run.
-//! 2. A worker is ensured, and the timer thread if the task has a limit. The task gets its extensions and the code
-//!    around its runs. The executor's decorator is called, and its panic is the submitter's.
-//! 3. The pool admits it. From here on it may run, be cancelled, and end.
-//! 4. It enters its group, and its limit is armed. Both do nothing to a task that has ended meanwhile.
+//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A refused task gets its
+//!    extensions too: the error hands it back as it would have run.
+//! 2. The submitter starts a worker if one is missing, and the timer thread if the task has a limit. It gives the task
+//!    its extensions and the code around its runs, and calls the executor's decorator, whose panic is the submitter's.
+//! 3. The pool admits the task. From here on it may run, be cancelled, and end.
+//! 4. The task enters its group, and its limit is armed. Neither affects a task that has ended meanwhile.
 
 use std::{
     panic::{self, Location},
@@ -20,11 +20,11 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    feature::{AtShutdown, Control, Gated, Membership, TimeLimit},
-    pool::{IfRunning, Pool, PoolRef, PoolRefs, Staffing},
+    feature::{Requested, submitted},
+    pool::{Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
-    task::{Around, Drops, Extensions, Node, Plan, Task},
+    task::{Around, Drops, Node, Plan, Task},
     time::Timestamp,
     trace,
     trigger::Trigger,
@@ -77,7 +77,7 @@ impl TaskBuilder<'_> {
     ) -> Result<TaskHandle, RejectedExecutionError> {
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
-        let shared = self.gate.as_ref().map(|_| self.name.as_deref());
+        let shared = self.requested.shares_trigger().then_some(self.name.as_deref());
         match contain(|| Schedule::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
                 task.set_plan(Plan::new(period, self.on_failure));
@@ -98,41 +98,31 @@ impl TaskBuilder<'_> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (unplannable, look, has_trigger) = task.look_at_plan();
-        let joining = self.group.as_ref().map(|group| group.join(pool_ref.pool())).transpose();
-        let (_joining, refusal) =
-            joining.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
-        // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
-        let staffed = match unplannable.or(refusal) {
-            Some(reason) => Err(reason),
-            None => ensure_threads(pool_ref, self.timeout),
+        let joined = self.requested.join(pool_ref.pool());
+        // Before the code around each run: the limit on each run of a periodic task needs the timer thread's queue.
+        let staffed = match (unplannable, joined) {
+            (Some(reason), _) | (None, Err(reason)) => Err(reason),
+            (None, Ok(joining)) => {
+                ensure_threads(pool_ref, &self.requested).map(|staffing| (staffing, joining))
+            }
         };
-        let is_limited = self.timeout.is_some() && !task.is_periodic();
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let (group, asks_handler) = (self.group.clone(), !self.aborts);
+        let (needs_ticket, asks_handler) = (self.requested.needs_ticket(), !self.aborts);
         if let Err(payload) = self.extend(&*task, has_trigger, now, deadline) {
             resume_unwind(task, payload);
         }
-        // Not earlier: the error hands a refused task back, which needs the code around its runs as well.
-        let staffing = match staffed {
-            Ok(staffing) => staffing,
+        // Not earlier: the error hands back the refused task, and that needs the code around its runs as well.
+        let (staffing, _joining) = match staffed {
+            Ok(it) => it,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
         let timing = timing.no_later_than(look);
-        let admitted = pool_ref.admit(task.clone(), now, timing, staffing, asks_handler);
-        if group.is_some() {
-            match admitted {
-                Ok(ticket) if ticket.has_slot() => {
-                    enter_group(pool_ref.pool(), &task, ticket, deadline, now);
-                }
-                _ => task.leave_group(),
-            }
-        }
-        let ticket = match admitted {
+        let ticket = match pool_ref.admit(task.clone(), now, timing, staffing, asks_handler) {
             Ok(ticket) => ticket,
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
-        if is_limited {
-            pool_ref.watch_limit(&task, ticket);
+        if needs_ticket {
+            submitted(&task, pool_ref, ticket, deadline, deadline > now);
         }
         if let Some(name) = listened_to.filter(|_| ticket.has_slot()) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -140,11 +130,7 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Gives a task the parts that only some tasks have.
-    ///
-    /// # Errors
-    ///
-    /// The panic of the executor's decorator.
+    /// Gives a task the parts that only some tasks have. Fails with the panic of the executor's decorator.
     #[track_caller]
     pub(super) fn extend(
         self,
@@ -157,24 +143,8 @@ impl TaskBuilder<'_> {
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
         let submitter = pool_ref.pool().submitter_span();
-        // Its own policy comes first, then that of its group, then that of a call; otherwise its kind decides.
-        let of_group = self.group.as_ref().and_then(|group| group.at_shutdown);
-        let own = self.at_shutdown.filter(|own| matches!(own, AtShutdown::Chosen(_)));
-        let at_shutdown = own.or(of_group.map(AtShutdown::Chosen)).or(self.at_shutdown);
-        if at_shutdown.is_some() {
-            pool_ref.pool().policies.note_exception();
-        }
-        let Self { name, gate, group, timeout, runs_once, .. } = self;
-        let budget = timeout.filter(|_| !is_periodic);
-        let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
-        let mut extensions = Extensions {
-            control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
-            group: group.map(|group| Box::new(Membership::new(group, kept))),
-            gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool_ref.pool())))),
-            at_shutdown,
-            ..Extensions::default()
-        };
-        extensions.limit = budget.map(|budget| Box::new(TimeLimit::new(deadline, budget)));
+        let Self { name, requested, .. } = self;
+        let extensions = requested.extensions(task, pool_ref.pool(), has_trigger, deadline);
         if name.is_some() || around.is_some() || submitter.is_some() || !extensions.is_empty() {
             task.extend(|extras| {
                 (extras.name, extras.submitter) = (name, submitter);
@@ -185,11 +155,7 @@ impl TaskBuilder<'_> {
     }
 
     /// Returns the code around each run, if there is any. From the inside out it is the time limit, the executor's
-    /// decorator, and the watch for slow runs.
-    ///
-    /// # Errors
-    ///
-    /// The payload, if the decorator panicked.
+    /// decorator, and the watch for slow runs. Fails with the payload if the decorator panics.
     #[inline]
     fn around(
         &self,
@@ -199,13 +165,11 @@ impl TaskBuilder<'_> {
         scheduled_at: &'static Location<'static>,
     ) -> Result<Option<Around>, PanicPayload> {
         let name = self.name.as_deref();
-        let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| Around::limiting(pool_ref, budget));
         let pool = pool_ref.pool();
         let warn_after = self.warn_after.or(pool.warn_after).filter(|limit| *limit < Duration::MAX);
-        let delay = || deadline.delay_at(now);
-        let submission = || Submission { name, is_periodic, delay: delay(), scheduled_at };
-        let mut around = budget;
+        let delay = deadline.delay_at(now);
+        let submission = || Submission { name, is_periodic, delay, scheduled_at };
+        let mut around = if is_periodic { self.requested.around(pool_ref) } else { None };
         if let Some(decorate) = &pool.callbacks.decorate {
             let decorator = contain(|| decorate(&submission()))?;
             around = Some(decorator.enclose(around));
@@ -286,43 +250,32 @@ fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()
 }
 
-/// Returns a task that had ended when it was refused, or else the error.
+/// Returns a handle to a task that had ended before it was refused, or else the error.
 #[cold]
 fn end_or_error(
     task: Arc<Task>,
     pool_ref: &PoolRef,
     refused: RejectedExecutionError,
 ) -> Result<TaskHandle, RejectedExecutionError> {
-    task.leave_group();
+    task.leave_schedule();
     if !has_ended(&refused) {
         return Err(refused);
     }
-    // It was in the queue for a moment (see `rescue` in `pool::submitting`), and another thread cancelled it there: a future can say so.
+    // It was briefly queued (`rescue` in `pool::submitting`), where another thread cancelled it: a future says so.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
 
-/// Returns `true` if a task that was refused has ended, without having been run or dropped by its holder.
+/// Returns `true` if a refused task has ended although its holder has neither run nor dropped it.
 fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
 
-#[cold]
-fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, now: Timestamp) {
-    if let Err(reason) = task.enter_group(ticket, due, due > now) {
-        pool.cancel(&**task, ticket, reason, IfRunning::LetReturn);
-    }
-}
-
 /// Ensures that a worker will run the task, and that the timer thread watches its time limit.
 #[inline]
-fn ensure_threads(
-    pool_ref: &PoolRef,
-    timeout: Option<Duration>,
-) -> Result<Staffing, RejectionReason> {
+fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing, RejectionReason> {
     let pool = pool_ref.pool();
-    let timer = || if timeout.is_some() { pool.ensure_timer_thread() } else { Ok(()) };
-    let staffed = pool.ensure_worker().and_then(|staffing| timer().map(|()| staffing));
+    let staffed = pool.ensure_worker().and_then(|it| requested.ensure_threads(pool).map(|()| it));
     staffed.map_err(|error| {
         pool.rejections.count();
         RejectionReason::Spawn(error)

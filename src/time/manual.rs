@@ -1,35 +1,35 @@
-//! The manual clock: time that a test moves by hand, and that knows when only time can move the threads.
+//! The manual clock: a test moves it by hand, and it knows when no thread can go on until time moves.
 //!
-//! Every wait of the crate goes through the clock, so under this one every sleeping thread is on a list here, with the
-//! timestamp it sleeps until. The **next deadline** is the smallest of these. The clock is **idle** when every worker is on
-//! the list and has not been woken. A future has no thread that could sleep: it sets an *alarm*, which counts for the next
+//! Every wait of the crate goes through its clock, so this one lists every sleeping thread, with the timestamp that it
+//! sleeps until. The **next deadline** is the earliest of these. The clock is **idle** when every worker is on the list
+//! and has not been woken. A future has no thread that sleeps: it sets an *alarm*, which also counts for the next
 //! deadline.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
-//! The two sides, as in `queue::waiters`, meet at the clock's lock: under it a thread lists itself if its deadline has not
-//! come, and [`ManualClock::advance`] moves the present and wakes every sleeper whose deadline has come.
+//! As in `queue::waiters`, the two sides meet at the clock's lock: under it, a thread lists itself if its deadline has
+//! not come, and [`ManualClock::advance`] moves the time and wakes every sleeper whose deadline has come.
 //!
 //! A sleeper counts as busy from the call that wakes it, not from when it gets a core ([`ParkedThread::is_woken`]). So
 //! `run_until_idle`, called after `schedule`, waits for the worker that `schedule` woke.
 //!
-//! # Going on by itself
+//! # Advancing by itself
 //!
 //! With [`ManualClock::set_auto_advance`] no thread has to move the clock. The clock then also counts the threads that
-//! *wait*: those that are no workers of its executors, from their first sleep until they have their answers. If a thread
-//! waits, and all that wait and all workers are on the list and have not been woken, the clock goes on
+//! *wait*: those that are not workers of its executors, from their first sleep until they have their answers. If a
+//! thread waits, and all waiting threads and all workers are on the list and have not been woken, the clock advances
 //! ([`ClockState::go_on`]).
 //!
-//! * **No thread is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
-//!   ends, the mode is switched on; and an alarm can bring the first next deadline. A thread that does one of these checks
-//!   the condition before it releases the lock, and moves the clock.
-//! * **No thread is too late.** A wake-up makes the condition false in that call, and it stays false until the woken
+//! * **No jump is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
+//!   ends, or the mode is switched on; and an alarm can bring the first deadline. A thread that does one of these
+//!   checks the condition before it releases the lock, and moves the clock.
+//! * **No jump is too early.** A wake-up makes the condition false in that call, and it stays false until the woken
 //!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
-//! * **The clock stops at no deadline without need.** A worker may sleep for a task that was cancelled meanwhile. So before
-//!   each jump all sleepers are woken once, look, and go to sleep again; the last of them jumps.
+//! * **The clock stops at no stale deadline.** A worker may sleep for a task that was cancelled meanwhile. So before
+//!   each jump all sleepers are woken once, check, and go back to sleep; the last of them jumps.
 //!
-//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run any: a thread
-//! that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
+//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run it: so a
+//! thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
@@ -43,11 +43,11 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// A clock that stands still until a test moves it: for tests of everything that is timed.
+/// A clock that stands still until a test moves it: for tests of anything timed.
 ///
-/// An executor built on it ([`Builder::clock`](crate::Builder::clock)) runs its tasks on real
-/// threads, in zero real time and at exact moments. Timed waits on its futures, tokens and its
-/// termination count this clock's time too. Clones share one time; several executors may.
+/// An executor built on it ([`Builder::clock`](crate::Builder::clock)) runs its tasks on real threads, in zero real
+/// time and at exact moments. Timed waits for its futures, its tokens and its termination use this clock's time too.
+/// Clones share one time, and several executors may share a clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,22 +65,21 @@ use std::{
 ///
 /// # When it blocks
 ///
-/// **A wait with a time limit does not end by itself.** `join_within`, `await_termination`,
-/// `shutdown_within`, `take_within`, a token's `sleep` and all others count the time of this clock
-/// if their executor, queue or token is on it. While no thread moves the clock no limit is ever
-/// reached, and no task that is not yet due runs: a test that waits in its only thread, also in
-/// `join`, hangs. There are three ways out.
+/// **A wait with a time limit does not end by itself.** `join_within`, `await_termination`, `shutdown_within`,
+/// `take_within`, a token's `sleep` and all other timed waits use this clock's time if their executor, queue or token
+/// is on it. While no thread moves the clock, no limit is ever reached, and no task that is not yet due runs: a test
+/// that waits on its only thread, even in `join`, hangs. There are three ways out.
 ///
-/// * Move the clock first, by [`run_for`](Self::run_for) or [`run_until`](Self::run_until), and
-///   ask then, by `try_join` or `is_done`.
-/// * Let it go on by itself while the test waits: [`set_auto_advance`](Self::set_auto_advance).
-/// * Wait in one thread, and move the clock in another.
+/// * Move the clock first, with [`run_for`](Self::run_for) or [`run_until`](Self::run_until), and then ask, with
+///   `try_join` or `is_done`.
+/// * Let it advance by itself while the test waits: [`set_auto_advance`](Self::set_auto_advance).
+/// * Wait on one thread, and move the clock on another.
 ///
-/// [`run_until_idle`](Self::run_until_idle) and what is built on it wait for tasks that run. A
-/// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
-/// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Called
-/// inside a task, they wait for that task itself, for ever; beside a periodic task that moves the clock
-/// by more than its period, all but [`run_for`](Self::run_for) do.
+/// [`run_until_idle`](Self::run_until_idle) and the methods built on it wait for running tasks. A task that waits for
+/// the test itself (a channel, a barrier) makes them wait for ever; one that sleeps on its
+/// [token](crate::CancellationToken::sleep) or joins another task does not. Called inside a task, they wait for ever,
+/// for that task itself. So do all but [`run_for`](Self::run_for) if a periodic task moves the clock by more than its
+/// period.
 #[doc(alias("mock_clock", "MockClock", "FakeClock"))]
 #[doc(alias("fake_time", "pause", "virtual_time", "test_clock"))]
 #[derive(Clone)]
@@ -89,7 +88,7 @@ pub struct ManualClock {
 }
 
 struct SharedClock {
-    /// The instant from which timestamps are counted. Read late, because there are machines without a clock.
+    /// The instant from which timestamps are counted. Read only when needed, because some machines have no clock.
     base: OnceLock<Instant>,
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
@@ -110,7 +109,7 @@ pub(super) struct ClockState {
     pub(super) have_looked: bool,
     /// A timestamp, and the wall time then.
     wall: (Timestamp, SystemTime),
-    /// The threads to wake when the clock is idle, or when the present moves beyond the timestamp.
+    /// The threads to wake when the clock is idle, or when the clock moves past the timestamp.
     idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
@@ -139,21 +138,21 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Wakes the watchers if the clock is idle. It becomes so in two ways: a worker goes to sleep, or ends.
+    /// Wakes the watchers if the clock is idle. It becomes idle when a worker goes to sleep or ends.
     fn tell_if_idle(&mut self) {
         if self.is_idle() {
             self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
         }
     }
 
-    /// Returns the nearest deadline after the present. A sleeper whose deadline has come is on its way.
+    /// Returns the first deadline after now. A sleeper whose deadline has come is on its way.
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
         sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
-    /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to fire without the lock.
+    /// Moves the clock, and wakes the threads whose deadline has come. Returns the alarms to fire without the lock.
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
@@ -169,8 +168,8 @@ impl ClockState {
         self.tell_if_idle();
     }
 
-    /// Moves to the next deadline, if a thread waits, and all that wait or work are asleep. Returns the alarms to fire without
-    /// the lock, after which it must be called again.
+    /// Moves to the next deadline if a thread waits and all waiting threads and workers are asleep. Returns the alarms
+    /// to fire without the lock; after that, this must be called again.
     #[must_use]
     fn go_on(&mut self) -> Vec<Waker> {
         let is_waited_for = self.waiting + self.waiting_drivers > 0
@@ -192,10 +191,10 @@ impl ClockState {
     }
 }
 
-/// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.
+/// The first second of the year 2000 in UTC, since the Unix epoch.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
 
-/// After this many moves by tasks beyond its end, [`ManualClock::run_for`] returns in any case.
+/// Once tasks have moved the clock past its end this often, [`ManualClock::run_for`] returns in any case.
 const MOVES_BEYOND: u32 = 1_000;
 
 impl ManualClock {
@@ -205,13 +204,12 @@ impl ManualClock {
         Self::starting_at(Duration::ZERO)
     }
 
-    /// Returns a clock that shows `elapsed` since its origin, to test what happens late in its life.
-    /// The last point in time it can show is more than 583 years after the origin. It tells points in
-    /// the past apart as far back as a year, or as the platform's `Instant` can represent; all
-    /// earlier ones count as that.
+    /// Returns a clock that shows `elapsed` since its origin, to test what happens late in its life. The last point in
+    /// time it can show is more than 583 years after the origin. It distinguishes points in the past up to a year back,
+    /// or as far as the platform's `Instant` can represent; all earlier ones count as the earliest.
     #[must_use]
     pub fn starting_at(elapsed: Duration) -> Self {
-        // A worker looks at the wall clock at multiples of this span: so the origin has to be one, too.
+        // A worker checks the wall clock at multiples of this span, so the origin has to be one too.
         let after_look = saturating_nanos(elapsed) % saturating_nanos(BETWEEN_LOOKS);
         Self::with_past(elapsed, PAST + Duration::from_nanos(after_look))
     }
@@ -240,22 +238,20 @@ impl ManualClock {
         Self { shared: Arc::new(SharedClock { base, origin, state }) }
     }
 
-    /// Returns the present as an [`Instant`], for [`schedule_at`](crate::Handle::schedule_at). Does
-    /// not block.
+    /// Returns the current time as an [`Instant`], for [`schedule_at`](crate::Handle::schedule_at). Does not block.
     pub fn now(&self) -> Instant {
         let (base, since_base) = (self.base(), Duration::from_nanos(self.read().0));
         base.checked_add(since_base).unwrap_or(base)
     }
 
-    /// Returns the time from the origin to the present. Does not block.
+    /// Returns the time since the origin. Does not block.
     pub fn elapsed(&self) -> Duration {
         self.read().since(self.shared.origin)
     }
 
-    /// Moves the present by `step`, in one jump, and wakes every thread and every waker whose deadline
-    /// has come. Does not block, and does not wait for what they do then: see
-    /// [`run_until_idle`](Self::run_until_idle), and [`run_for`](Self::run_for) to go from deadline
-    /// to deadline.
+    /// Moves the clock forward by `step`, in one jump, and wakes every thread and every waker whose deadline has come.
+    /// Does not block, and does not wait for what they then do: [`run_until_idle`](Self::run_until_idle) does, and
+    /// [`run_for`](Self::run_for) goes from deadline to deadline.
     pub fn advance(&self, step: Duration) {
         let mut state = self.shared.state.lock();
         let now = state.now.after(step).min(Timestamp::LAST);
@@ -264,16 +260,16 @@ impl ManualClock {
         wake_all(woken);
     }
 
-    /// Blocks until no worker of the executors on this clock has anything to do before time moves:
-    /// what was due has run. Blocks as long as a task runs.
+    /// Blocks until no worker of the executors on this clock has anything to do before time moves: everything due has
+    /// run. Blocks as long as a task runs.
     pub fn run_until_idle(&self) {
         self.run_until_idle_or_beyond(Timestamp::LAST);
     }
 
-    /// Waits [until idle](Self::run_until_idle), jumps to the next deadline, and waits until idle
-    /// again. Returns how far it jumped; if nothing waits for a deadline it does not move, and
-    /// returns `None`. That a task [on the wall clock](crate::trigger::Due::Wall) looks at that clock is a deadline, too: each
-    /// multiple of 30 s of [`elapsed`](Self::elapsed).
+    /// Waits [until idle](Self::run_until_idle), jumps to the next deadline, and waits until idle again. Returns how
+    /// far it jumped; if nothing waits for a deadline, it does not move, and returns `None`. With a task [on the wall
+    /// clock](crate::trigger::Due::Wall), each multiple of 30 s of [`elapsed`](Self::elapsed) is a deadline too: a
+    /// worker then checks that clock.
     ///
     /// ```
     /// use std::time::Duration;
@@ -291,13 +287,12 @@ impl ManualClock {
         self.step_up_to(Timestamp::LAST)
     }
 
-    /// Moves through the next `span` of time deadline by deadline, and blocks at each until
-    /// everything due has run: periodic tasks run on time, and not late in a burst as after one
-    /// long [`advance`](Self::advance).
+    /// Moves through the next `span` of time deadline by deadline, and blocks at each until everything due has run:
+    /// periodic tasks run on time, and not late in a burst as after one big [`advance`](Self::advance).
     ///
-    /// A task may move the clock itself, as if its work took that time, also beyond the end. This call waits for
-    /// all that falls due meanwhile, but not for ever: a periodic task that moves the clock by more than its period is never
-    /// idle. After a thousand moves beyond the end this call returns, and leaves the tasks to what they do.
+    /// A task may move the clock itself, as if its work took that time, even past the end. This call waits for
+    /// everything that falls due meanwhile, but not for ever: a periodic task that moves the clock by more than its
+    /// period is never idle. After a thousand moves past the end, this call returns and leaves the tasks running.
     pub fn run_for(&self, span: Duration) {
         let end = self.read().after(span).min(Timestamp::LAST);
         while self.step_up_to(end).is_some() {}
@@ -306,14 +301,13 @@ impl ManualClock {
         self.run_until_idle_or_beyond(end);
     }
 
-    /// Moves from deadline to deadline until `condition` holds, and blocks at each until everything
-    /// due has run. Returns `true` if the condition holds, and `false` if it does not and nothing
-    /// waits for a deadline any more. The condition is called first when what is due now has run,
-    /// and then after each step.
+    /// Moves from deadline to deadline until `condition` holds, and blocks at each until everything due has run.
+    /// Returns `true` if the condition holds, and `false` if it does not and nothing waits for a deadline any more. The
+    /// condition is first called when everything due now has run, and then after each step.
     ///
-    /// A periodic task always waits for its next run, so beside one that is not cancelled a
-    /// condition that never holds keeps this going until the end of the clock's time: count the
-    /// runs, or look at [`elapsed`](Self::elapsed), in the condition.
+    /// A periodic task always waits for its next run, so unless it is cancelled, a condition that never holds keeps
+    /// this going until the end of the clock's time: count the runs, or check [`elapsed`](Self::elapsed), in the
+    /// condition.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -339,23 +333,20 @@ impl ManualClock {
         }
     }
 
-    /// Switches on or off that the clock goes on by itself; it is off at first. While it is on, and a
-    /// thread waits on this clock that is no worker of an executor on it, time passes as soon as
-    /// nothing else can happen: when all threads that wait sleep, and no worker has anything to do,
-    /// the clock jumps to the next deadline, again and again until the thread that waits is woken.
-    /// Then it stands still at that time. (The paused clock of tokio does the same.)
+    /// Switches automatic advance on or off; it is off at first. While it is on, and a thread waits on this clock that
+    /// is not a worker of an executor on it, time passes as soon as nothing else can happen: when all waiting threads
+    /// sleep and no worker has anything to do, the clock jumps to the next deadline, again and again until the waiting
+    /// thread is woken. Then it stands still at that time. (Tokio's paused clock does the same.)
     ///
     /// A wait is any call of this crate that blocks: a `join`, with a limit or without,
-    /// [`await_termination`](crate::Handle::await_termination), a token's
-    /// [`sleep`](crate::CancellationToken::sleep) on this clock, the drop of an executor.
-    /// A thread that blocks on something else, a channel or a future that it awaits, does not wait
-    /// in this sense, and the clock does not see a third thread that is about to do something.
-    /// While several threads wait, time passes for all of them: one that has its answer may read a
-    /// later time than that of the answer.
+    /// [`await_termination`](crate::Handle::await_termination), a token's [`sleep`](crate::CancellationToken::sleep) on
+    /// this clock, the drop of an executor. A thread that blocks on something else, such as a channel or a future that
+    /// it awaits, does not wait in this sense, and the clock does not see a third thread that is about to do something.
+    /// While several threads wait, time passes for all of them: one that has its answer may read a later time than the
+    /// answer's.
     ///
-    /// **Without a next deadline nothing happens**: a wait for something that does not depend on
-    /// time blocks as ever. Beside a periodic task there is always a next deadline, and such a wait
-    /// keeps the clock going, and a core busy.
+    /// **Without a next deadline nothing happens**: a wait for something that does not depend on time blocks as usual.
+    /// Beside a periodic task there is always a next deadline, and such a wait keeps the clock running and a core busy.
     ///
     /// Does not block. All clones of the clock are in the same mode.
     ///
@@ -376,10 +367,9 @@ impl ManualClock {
         self.change(|state| (state.is_auto, state.have_looked) = (is_on, false));
     }
 
-    /// Returns the time from now until the nearest deadline for which a thread or a future waits;
-    /// `None` if there is none. Does not block. It is exact when the clock is
-    /// [idle](Self::run_until_idle), with one exception: a worker that waits for a task keeps that
-    /// deadline, also if the task has been cancelled meanwhile.
+    /// Returns the time from now until the next deadline that a thread or a future waits for; `None` if there is none.
+    /// Does not block. It is exact when the clock is [idle](Self::run_until_idle), with one exception: a worker that
+    /// waits for a task keeps that deadline even if the task has been cancelled meanwhile.
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();
@@ -404,7 +394,7 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Blocks until idle, or until the tasks have moved the clock so often beyond `end` that it may never be idle.
+    /// Blocks until idle, or until the tasks have moved the clock past `end` so many times that it may never be idle.
     fn run_until_idle_or_beyond(&self, end: Timestamp) {
         let (parker, mut moves) = (Parker::current(), 0);
         let mut state = self.shared.state.lock();
@@ -419,7 +409,7 @@ impl ManualClock {
         }
     }
 
-    /// Makes a change after which the clock may go on by itself.
+    /// Makes a change after which the clock may advance by itself.
     pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
@@ -448,8 +438,8 @@ impl ManualClock {
         self.shared.state.lock().now
     }
 
-    /// Sleeps until the thread is woken or its deadline comes; or not at all. `is_counted` says whether the clock counts this
-    /// wait.
+    /// Sleeps until the thread is woken or its deadline comes, or not at all. `is_counted` says whether the clock
+    /// counts this wait.
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now >= until {
@@ -500,7 +490,7 @@ impl ManualClock {
         self.shared.state.lock().alarms.remove(id)
     }
 
-    /// Returns a number that no other clock has as long as this one exists.
+    /// Returns a number that no other clock has while this one exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
@@ -508,17 +498,17 @@ impl ManualClock {
 
 /// The wall time.
 impl ManualClock {
-    /// Returns the wall time. At the clock's origin it is the beginning of the year 2000 in UTC, and it
-    /// goes on as the clock is moved. Does not block.
+    /// Returns the wall time. At the clock's origin it is the beginning of the year 2000 in UTC, and it advances with
+    /// the clock. Does not block.
     pub fn wall_time(&self) -> SystemTime {
         self.read_both().1
     }
 
-    /// Sets the wall time, as an administrator or a time server does, or as it looks after the machine
-    /// has slept. The clock itself stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do
-    /// not change, nor do rates and delays. A task that is planned
-    /// [on the wall clock](crate::trigger::Due::Wall) follows it at its next look: when [`elapsed`](Self::elapsed) is
-    /// a multiple of 30 s, or when its run was due before. What is shown of the task follows at once. Does not block.
+    /// Sets the wall time, as an administrator or a time server does, or as if the machine had slept. The clock itself
+    /// stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do not change, nor do rates and delays. A task
+    /// that is planned [on the wall clock](crate::trigger::Due::Wall) follows when a worker next checks that clock:
+    /// when [`elapsed`](Self::elapsed) is a multiple of 30 s, or when its run was due before. What its handle shows
+    /// changes at once. Does not block.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,15 +1,15 @@
 //! Lists of wakers: of waiters, and of alarms.
 //!
-//! A list is in the order of its wakers' moments, and equal ones are in the order in which they came. Waiters for something
-//! other than a moment all have the same.
+//! A list is in the order of its wakers' moments, and wakers of equal moments are in the order in which they came.
+//! Waiters for something other than a moment all have the same moment.
 //!
 //! ```text
 //!   moment  10  20  20   ∞   ∞   ∞   ∞
 //!   waker    a   b   ○   c   ○   ○   d     a waker that leaves from the middle leaves a gap
 //! ```
 //!
-//! Adding a last waker and removing any cost O(log n) at most: thousands of futures may lose their `select` at once. A waker
-//! that comes between others moves those on its shorter side.
+//! Appending a waker, or removing any, costs at most O(log n): thousands of futures may lose their `select` at once.
+//! Inserting one between others moves those on the shorter side.
 
 use std::{collections::VecDeque, iter, task::Waker};
 

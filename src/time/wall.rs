@@ -1,27 +1,26 @@
 //! The wall clock, and its moments as timestamps.
 //!
-//! A moment of the wall clock has no timestamp, but an *estimate*: when it comes if the wall clock goes on as the monotonic
-//! clock does. A task on the wall clock waits for its estimate, but no longer than 30 seconds at a time: then a worker
-//! [looks](Timestamp::next_look) at the wall clock. So the task is never early, and late by 30 s at most, after the clock
-//! was set ahead or the machine has slept.
+//! A moment of the wall clock has no timestamp, only an *estimate*: when it comes if the wall clock keeps pace with the
+//! monotonic clock. A task on the wall clock waits for its estimate, but no longer than 30 seconds at a time: then a
+//! worker [checks](Timestamp::next_look) the wall clock. So the task is never early, and at most 30 s late after the
+//! clock was set ahead or the machine slept.
 //!
-//! A reader reads the monotonic clock first, and then the wall clock. If the thread loses its core in between, the estimate
-//! is too early, which a look finds, and never too late.
+//! A thread reads the monotonic clock first, and then the wall clock. If it loses its core in between, the estimate is
+//! too early, which a check corrects, and never too late.
 //!
-//! Time servers correct a wall clock by letting it go a little faster or slower. On Linux the monotonic clock goes with it
-//! (`clock_gettime(2)`). Elsewhere a correction of 500 millionths adds up to 15 ms between two looks. Otherwise the two
-//! part only in a step: when the clock is set, at a leap second, and while the machine sleeps.
+//! Time servers slew a wall clock, so that it runs a little faster or slower. On Linux they slew the monotonic clock
+//! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm adds up to 15 ms between two checks. Otherwise the two
+//! diverge only in steps: when the clock is set, at a leap second, and while the machine sleeps.
 
 use std::time::{Duration, SystemTime};
 
 use super::{Clock, TimeSource, Timestamp};
 
-/// How often a worker looks at the wall clock for a task that waits for it.
+/// How often a worker checks the wall clock for a task that waits for it.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
 impl Clock {
-    /// Returns the wall time: that of the system, or [that of a manual
-    /// clock](crate::ManualClock::wall_time). Does not block.
+    /// Returns the wall time: the system's, or [a manual clock's](crate::ManualClock::wall_time). Does not block.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -49,7 +48,7 @@ impl Clock {
         }
     }
 
-    /// Returns what today's wall clock shows, or would have shown, at a timestamp.
+    /// Returns what the wall clock, as it is set now, shows or would have shown at a timestamp.
     pub(crate) fn wall_at(&self, timestamp: Timestamp) -> SystemTime {
         let (now, wall) = self.read_both();
         let shown = wall.checked_sub(now.since(timestamp));
@@ -66,7 +65,7 @@ pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime)
 }
 
 impl Timestamp {
-    /// Returns when a worker next looks at the wall clock after this moment: the same for all tasks.
+    /// Returns when a worker next checks the wall clock after this moment: the same for all tasks.
     pub(crate) fn next_look(self) -> Self {
         Self::PAST.on_grid_after(BETWEEN_LOOKS, self)
     }

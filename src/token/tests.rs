@@ -62,8 +62,8 @@ fn sleep() {
     CancellationToken::new().sleep(SOON).expect("it is never raised");
 }
 
-/// M34: no kind of wait leaves a waker on the token or its parent, whether it ends by itself or
-/// because the token is raised.
+/// M34: no kind of wait leaves a waker on the token or its parent, whether it ends by itself or because the token is
+/// cancelled.
 #[test]
 fn a_wait_leaves_nothing_on_its_token() {
     for (what, wait) in WAITS {

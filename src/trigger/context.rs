@@ -1,7 +1,7 @@
 //! The context that a trigger is given, and its answer.
 //!
-//! A moment of the wall clock is worked out when the trigger asks for it. The one exception is the moment for which a run was
-//! planned on that clock: a trigger that walks from moment to moment would come upon it twice if it were not exact.
+//! A moment of the wall clock is computed when the trigger asks for it. The one exception is the moment for which a run
+//! was planned on that clock: if it were not exact, a trigger that walks from moment to moment could return it twice.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,13 +15,13 @@ pub enum Due {
     At(Instant),
     /// The run is due when the wall clock shows this moment, however it gets there.
     Wall(SystemTime),
-    /// The run is not due before a caller asks for it, by
-    /// [`run_now`](crate::TaskHandle::run_now) or another request for a moment.
+    /// The run is not due until a caller asks for it, with [`run_now`](crate::TaskHandle::run_now) or another request
+    /// for a moment.
     OnDemand,
 }
 
 impl Due {
-    /// Returns the moment on the executor's clock, as far as is known now.
+    /// Returns the moment on the executor's clock, as far as it is known now.
     pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
         match self {
             Self::At(moment) => clock.deadline_of(moment),
@@ -42,7 +42,7 @@ impl Due {
         }
     }
 
-    /// Returns the earlier of two moments of one clock; this one if they are not.
+    /// Returns the earlier of two moments on one clock; this one if their clocks differ.
     pub(super) fn earlier(self, other: Self) -> Self {
         match (self, other) {
             (Self::At(this), Self::At(other)) => Self::At(this.min(other)),
@@ -51,7 +51,7 @@ impl Due {
         }
     }
 
-    /// Returns the moment that much earlier; this one if there is no such moment.
+    /// Returns the moment earlier by `span`; this one if there is no such moment.
     pub(crate) fn before(self, span: Duration) -> Self {
         match self {
             Self::At(moment) => Self::At(moment.checked_sub(span).unwrap_or(moment)),
@@ -123,21 +123,21 @@ impl<'a> TriggerContext<'a> {
         Self { clock, after, after_wall, last, runs, failures_in_a_row, is_asked_again }
     }
 
-    /// Returns the moment after which the next run has to be; see the [module](super). Before the first
-    /// run that is the moment of submission.
+    /// Returns the moment that the next run has to come after; see the [module](super). Before the first run that is
+    /// the moment of submission.
     pub fn after(&self) -> Instant {
         self.clock.shown_at(self.after)
     }
 
     /// Returns the same moment on the wall clock. If the last run was planned there, it is what that clock showed, or
-    /// the very moment of the plan, as the policy for missed runs says. Otherwise it is worked out from what the clock
-    /// shows now. It is never later than now, also if the clock has been set back.
+    /// the exact planned moment, depending on the policy for missed runs. Otherwise it is computed from what the clock
+    /// shows now. It is never later than now, even if the clock has been set back.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
     /// use punctual::trigger::{Due, from_fn};
     ///
-    /// // At each full hour of UTC.
+    /// // At every full hour in UTC.
     /// let hourly = from_fn(|last| {
     ///     let since = last.after_wall().duration_since(UNIX_EPOCH).ok()?;
     ///     let next = (since.as_secs() / 3600 + 1) * 3600;
@@ -149,13 +149,13 @@ impl<'a> TriggerContext<'a> {
         after.min(self.clock.wall_time())
     }
 
-    /// Returns for when the last run was planned; `None` before the first.
+    /// Returns the moment for which the last run was planned; `None` before the first.
     pub fn planned(&self) -> Option<Instant> {
         self.last.map(|last| self.clock.shown_at(last.planned))
     }
 
-    /// Returns for when the last run was planned on the wall clock; `None` before the first, and if the
-    /// plan was no moment of that clock.
+    /// Returns the wall-clock moment for which the last run was planned; `None` before the first, and if it was not
+    /// planned on that clock.
     pub fn planned_wall(&self) -> Option<SystemTime> {
         self.last.and_then(|last| last.planned_wall)
     }
@@ -171,8 +171,8 @@ impl<'a> TriggerContext<'a> {
     }
 
     /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it, if it was
-    /// too late to start, and before the first. [`runs`](Self::runs) does not tell, since it counts runs [by
-    /// hand](crate::TaskHandle::run_now) too.
+    /// too late to start, and before the first. [`runs`](Self::runs) does not tell, since it also counts runs [beside
+    /// the schedule](crate::TaskHandle::run_now).
     pub fn took_place(&self) -> bool {
         self.last.is_some_and(|last| last.took_place)
     }

@@ -1,11 +1,11 @@
-//! Retry: how long to wait after a failed run ([`Backoff`]), and a trigger that has failed runs tried again ([`Retry`]).
+//! Retry: how long to wait after a failed run ([`Backoff`]), and a trigger that retries failed runs ([`Retry`]).
 //!
-//! While a run is being retried, [`Retry`] answers in place of the trigger inside, which is shown only the runs that it
-//! planned itself: so a grid stays where it is, and a calendar does not come upon the same moment twice.
+//! While a run is being retried, [`Retry`] answers in place of the inner trigger, which sees only the runs that it
+//! planned itself: so a grid stays where it is, and a calendar does not return the same moment twice.
 //!
-//! An attempt may not take place: its gate skips it, or it is too late. At a [call](Retry::of_call) the next one is
-//! then planned as after the failure before. A series goes on with its next moment: the gate skips it because another
-//! replica has done the work, and would skip each further attempt.
+//! An attempt may not take place, because its gate skips it or it is too late. In a [call](Retry::of_call), the next
+//! one is then planned as after the previous failure. A series goes on with its next moment: a gate skips an attempt
+//! because another replica has done the work, and would skip each further one too.
 
 use std::{
     collections::hash_map::RandomState,
@@ -19,11 +19,11 @@ use crate::{
     time::{Timestamp, saturating_nanos},
 };
 
-/// How long to wait after a failed attempt, and how often and how long to try: exponential backoff, or a constant
-/// delay, with jitter, and with limits on the attempts and on the time. Without a limit it tries for ever.
+/// How long to wait after a failed attempt, and how often and how long to try: exponential backoff or a constant delay,
+/// optionally with jitter and with limits on the attempts and on the time. Without a limit, it tries for ever.
 ///
-/// It is a value for [`Handle::retry`](crate::Handle::retry), for a series ([`Trigger::retry`]), and for code that
-/// waits by itself ([`delay_after`](Self::delay_after)).
+/// Pass it to [`Handle::retry`](crate::Handle::retry) or, for a series, to [`Trigger::retry`]; code that waits by
+/// itself calls [`delay_after`](Self::delay_after).
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct Backoff {
     longest: Duration,
     max_attempts: Option<u32>,
     max_elapsed: Option<Duration>,
-    /// If the delays are random: their seed, if it is not drawn anew.
+    /// `Some` if the delays are random, with their seed if that is fixed.
     jitter: Option<Option<u64>>,
 }
 
@@ -61,7 +61,7 @@ impl Backoff {
         Self::exponential(delay, delay)
     }
 
-    /// Makes no more than so many attempts, the first one included. Zero counts as one.
+    /// Makes at most this many attempts, including the first. Zero counts as one.
     #[doc(alias("max_retries", "max_times", "stop_after_attempt"))]
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(if attempts == 0 { 1 } else { attempts });
@@ -69,15 +69,16 @@ impl Backoff {
     }
 
     /// Makes no attempt that would be due later than `span` after the moment for which the first one was planned. So
-    /// the last error is there as soon as it is known to be the last. An attempt that has begun is not ended:
-    /// [`TaskBuilder::timeout`](crate::TaskBuilder::timeout) limits each of them.
+    /// the last error is reported as soon as it is known to be the last. This does not interrupt an attempt that has
+    /// begun: [`TaskBuilder::timeout`](crate::TaskBuilder::timeout) limits each attempt.
     #[doc(alias("max_elapsed_time", "max_duration", "total_delay", "deadline"))]
     pub const fn max_elapsed(mut self, span: Duration) -> Self {
         self.max_elapsed = Some(span);
         self
     }
 
-    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back together.
+    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back
+    /// together.
     #[doc(alias("with_jitter", "thundering_herd", "randomization_factor"))]
     pub const fn jitter(mut self) -> Self {
         self.jitter = Some(None);
@@ -90,10 +91,10 @@ impl Backoff {
         self
     }
 
-    /// Returns how long to wait after so many failures in a row; `None` if as many attempts as may be have been made.
-    /// The limit on the time is not looked at: the caller has the clock.
+    /// Returns how long to wait after this many failures in a row; `None` if no attempt is left. Ignores the limit on
+    /// the time, since the caller has the clock.
     ///
-    /// For async code, whose attempts are futures; here a task per attempt would only wait:
+    /// For async code, whose attempts are futures, so that a task per attempt would only wait:
     ///
     /// ```
     /// # async fn fetch() -> Option<&'static str> { Some("the page") }
@@ -126,19 +127,19 @@ impl Backoff {
     }
 }
 
-/// Another trigger whose failed runs are tried again; from [`Trigger::retry`].
+/// Another trigger whose failed runs are retried; from [`Trigger::retry`].
 #[derive(Clone, Debug)]
 pub struct Retry<G> {
     inner: G,
     backoff: Backoff,
     /// When the last attempted run was due, as the inner trigger planned it.
     origin: (Timestamp, Option<SystemTime>),
-    /// How many attempts at that run have failed, the last one included; zero if that has not.
+    /// How many attempts at that run have failed, including the last; zero if the last has not.
     failed: u32,
-    /// True if the planned run is another attempt, and not one of the inner trigger's.
+    /// True if the planned run is another attempt, and not a run that the inner trigger planned.
     is_attempt: bool,
     retries: u64,
-    /// True if all runs are attempts at one call, so that one which does not take place is planned again.
+    /// True if all runs are attempts at one call, so that one that does not take place is planned again.
     is_call: bool,
 }
 
@@ -148,7 +149,7 @@ impl<G> Retry<G> {
         Self { inner, backoff, origin, failed: 0, is_attempt: false, retries: 0, is_call: false }
     }
 
-    /// Learns how the run that it was last asked for went. Returns `true` if another attempt is to follow.
+    /// Notes how the last planned run went. Returns `true` if another attempt is to follow.
     fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) -> bool {
         if !self.is_attempt {
             self.origin = (run.planned, run.planned_wall);
@@ -209,7 +210,7 @@ impl<G: Trigger> Trigger for Retry<G> {
 }
 
 impl Retry<Every> {
-    /// Returns the trigger of one call, made at once and retried: a second one never comes.
+    /// Returns the trigger of one call, made at once and retried: there is never a second call.
     pub(crate) fn of_call(backoff: Backoff) -> Self {
         Self { is_call: true, ..Self::new(every(Duration::MAX), backoff) }
     }

@@ -9,6 +9,7 @@ mod documents;
 mod events;
 mod evidence;
 mod examples;
+mod features;
 mod landing;
 mod layers;
 mod locks;

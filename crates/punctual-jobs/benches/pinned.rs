@@ -69,7 +69,7 @@ impl Round {
     fn open(what: &'static str, plan: Plan) -> Self {
         let server = Server::start();
         let machines = Machines::open(&server, plan);
-        machines.queue().pause_kind("nothing").unwrap();
+        machines.queue().pause_kind("nothing", None).unwrap();
         Self { what, machines, added: 0, busy: Duration::ZERO, server }
     }
 
@@ -89,7 +89,7 @@ impl Round {
         }
         let ended = self.machines.runs();
         let speed = (ended - before) as f64 / begun.elapsed().as_secs_f64();
-        self.machines.queue().pause_kind("nothing").unwrap();
+        self.machines.queue().pause_kind("nothing", None).unwrap();
         self.busy += begun.elapsed();
         let size = "select pg_size_pretty(pg_total_relation_size('punctual.job'))";
         let (size, seconds) = (self.server.value(size), self.busy.as_secs());

@@ -37,10 +37,10 @@ fn jobs(sent: Sender<String>) -> Jobs {
     Jobs::new()
         .on(move |run: &JobRun, job: Remind| {
             // The first try of this one fails, as mail sometimes does.
-            if job.text.contains("call") && run.attempt() == 1 {
+            if job.text.contains("call") && run.attempt == 1 {
                 return Err(JobError::new("the mail server is busy"));
             }
-            sent.send(format!("to {}: {} (attempt {})", job.user, job.text, run.attempt()))?;
+            sent.send(format!("to {}: {} (attempt {})", job.user, job.text, run.attempt))?;
             Ok(())
         })
         .max_attempts::<Remind>(5)

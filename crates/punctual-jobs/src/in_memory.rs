@@ -50,13 +50,9 @@ use punctual::{Grace, Handle};
 
 use self::{board::Board, state::State};
 use crate::{
-    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun,
-    QueueFuture, Rescheduling, ShutdownReport, When,
-    job::{
-        jobs::{Opening, Periodic, sealed::Sealed},
-        schedule::Tick,
-    },
+    HistoryFilter, JobChange, JobFilter, JobHandle, JobId, JobQueue, JobState, JobStatus,
+    KindCounts, OpenError, OpenQueue, PastRun, QueueFuture, ShutdownReport, When,
+    job::jobs::{Opening, Periodic, sealed::Sealed},
     queue::{
         batch::Batch,
         engine::{Engine, NewJob},
@@ -123,21 +119,21 @@ impl OpenQueue for InMemory {
 
 impl Board {
     fn begin_periodic(&self, periodic: Periodic) -> Result<(), OpenError> {
-        let name = periodic.name;
+        let Periodic { job, trigger, .. } = periodic;
+        let name = job.name;
         if self.definitions.handled(name).is_none() {
-            return Err(OpenError::NoHandler { name });
+            let what = "add a handler with Jobs::on";
+            let error =
+                format!("nothing in this process handles the periodic job {name:?}: {what}");
+            return Err(OpenError::Definition(error));
         }
-        let payload = periodic.payload.map_err(|error| OpenError::Refused(error.into()))?;
-        let (trigger, _tick): (_, Tick) = periodic.trigger.ticking();
-        let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
-        let new_job = NewJob::of_tick(&periodic.schedule, name, payload, max_attempts);
         let mut enqueued = Vec::new();
         // Weak: the board has the handle of this task, and would keep itself alive.
         let me = self.me.clone();
         let body = move || {
             if let Some(board) = me.upgrade() {
                 // All causes of a refusal were checked when the queue was opened, or else it is shut down.
-                let _ = board.tick(&new_job, &mut enqueued);
+                let _ = board.tick(&job, &mut enqueued);
             }
         };
         let task = self.executor.task().name(name).repeat(trigger, body);
@@ -152,15 +148,16 @@ impl Engine for Board {
         QueueFuture::ready(self.accept(new_job))
     }
 
-    fn enqueue_all(&self, batch: Batch) -> QueueFuture<Vec<JobHandle>> {
-        QueueFuture::ready(self.accept_all(batch))
+    fn enqueue_all(&self, mut batch: Batch) -> QueueFuture<Vec<JobHandle>> {
+        let stored = self.accept_all(std::mem::take(&mut batch.jobs));
+        QueueFuture::ready(stored.map(|stored| batch.handles(&stored)))
     }
 
-    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.move_to(key, when))
     }
 
-    fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
+    fn cancel(&self, key: &str) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.cancel_by_key(key))
     }
 
@@ -180,15 +177,15 @@ impl Engine for Board {
         QueueFuture::ready(self.past_runs(&filter))
     }
 
-    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
+    fn retry(&self, id: JobId) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.retry_job(id))
     }
 
-    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
+    fn discard(&self, id: JobId) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.discard_job(id))
     }
 
-    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
+    fn remove(&self, id: JobId) -> QueueFuture<JobChange> {
         QueueFuture::ready(self.remove_job(id))
     }
 
@@ -200,11 +197,7 @@ impl Engine for Board {
         QueueFuture::ready(self.resume(kind))
     }
 
-    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
-        QueueFuture::ready(self.result_of(id))
-    }
-
-    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+    fn await_result(&self, id: JobId) -> QueueFuture<JobState> {
         self.await_result_of(id)
     }
 

@@ -26,6 +26,8 @@ use std::{
 use punctual::Backoff;
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::JobValue;
+
 /// A kind of job: its name, and the payload that a job of this kind has.
 ///
 /// The name is what is stored, and what another program, or another version of this one, knows the kind
@@ -86,24 +88,10 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const BACKOFF: Option<Backoff> = None;
 }
 
-/// The id of a job: the same in every attempt, and never given again by the same queue or database.
+/// The id of a job: the same in every attempt, and never given again by the same queue or database. On PostgreSQL the number is
+/// the id of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(pub(crate) i64);
-
-impl JobId {
-    /// Returns the number, which on PostgreSQL is the id of the row.
-    #[must_use]
-    pub fn get(self) -> i64 {
-        self.0
-    }
-}
-
-impl From<i64> for JobId {
-    /// Makes the id again from a number that was stored.
-    fn from(number: i64) -> Self {
-        Self(number)
-    }
-}
+pub struct JobId(pub i64);
 
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +133,7 @@ impl From<SystemTime> for When {
     }
 }
 
-/// How a job stands; from [`JobQueue::state`](crate::JobQueue::state). By the time a caller looks at it, it may
+/// How a job stands; from [`JobQueue::state`](crate::JobQueue::state) and [`JobQueue::await_result`](crate::JobQueue::await_result). By the time a caller looks at it, it may
 /// have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -164,47 +152,10 @@ pub enum JobState {
         /// The error of the last attempt.
         last_error: String,
     },
+    /// It has succeeded, and this is what its [handler has returned](crate::Jobs::on_returning), while that is kept.
+    Returned(JobValue),
     /// There is no such job any more: it has succeeded, or was cancelled, or never existed.
     Gone,
-}
-
-impl fmt::Display for JobState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Waiting { attempts: 0, .. } => f.write_str("waiting"),
-            Self::Waiting { attempts, last_error } => {
-                write!(f, "waiting, failed attempts: {attempts}")?;
-                last_error.as_ref().map_or(Ok(()), |error| write!(f, ", the last with: {error}"))
-            }
-            Self::Running => f.write_str("running"),
-            Self::Discarded { last_error } => write!(f, "discarded: {last_error}"),
-            Self::Gone => f.write_str("gone"),
-        }
-    }
-}
-
-/// The outcome of a cancellation; from [`JobQueue::cancel`](crate::JobQueue::cancel).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cancellation {
-    /// It was waiting, and is gone.
-    Removed,
-    /// It is running, and its [token](crate::JobRun::token) is raised: at once on this machine, within a
-    /// heartbeat on another one. It is not tried again.
-    Signalled,
-    /// No job that waits or runs has this key.
-    Unknown,
-}
-
-/// The outcome of a rescheduling; from
-/// [`JobQueue::reschedule`](crate::JobQueue::reschedule).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rescheduling {
-    /// It was waiting, and now waits for the other moment.
-    Moved,
-    /// It is running already, and nothing was changed.
-    Running,
-    /// No job that waits or runs has this key.
-    Unknown,
 }
 
 /// Returns the message of an error and of its sources, unless one repeats what was said.

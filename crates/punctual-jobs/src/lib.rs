@@ -23,7 +23,7 @@
 //! let executor = ScheduledThreadPoolExecutor::new(4);
 //! let jobs = Jobs::new()
 //!     .on(|run: &JobRun, job: Remind| {
-//!         println!("{} for {}, {}", job.text, job.user, run.id());
+//!         println!("{} for {}, {}", job.text, job.user, run.id);
 //!         Ok(())
 //!     });
 //!
@@ -118,7 +118,7 @@ pub use crate::server::pooler;
 pub use crate::{
     in_memory::InMemory,
     job::{
-        Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When,
+        DiscardedJob, Job, JobId, JobState, When,
         aligned::{Aligned, aligned},
         job_error::JobError,
         job_limit::JobLimit,
@@ -128,8 +128,8 @@ pub use crate::{
     },
     queue::{
         JobQueue,
-        by_id::{JobDiscard, JobRemoval, JobRetry},
-        counts::{KindCounts, KindPause},
+        change::JobChange,
+        counts::KindCounts,
         engine::JobHandle,
         error::{OpenError, QueueError},
         history::{HistoryFilter, JobOutcome, PastRun},
@@ -137,7 +137,7 @@ pub use crate::{
         listing::{JobFilter, JobStage, JobStatus, JobWait},
         queue_future::QueueFuture,
         report::{JobSummary, ReleasedJob, ShutdownReport},
-        results::{JobResult, JobValue},
+        results::JobValue,
     },
     run::{JobRun, outcomes::KindOutcomes, stop::StopReason},
 };
@@ -146,8 +146,3 @@ pub use crate::{
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// The examples of the guide are run as tests; those of schedules need the rows.
-#[cfg(all(doctest, feature = "postgres"))]
-#[doc = include_str!("../docs/guide.md")]
-struct Guide;

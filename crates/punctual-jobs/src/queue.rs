@@ -9,7 +9,7 @@
 //! return it.
 
 pub(crate) mod batch;
-pub(crate) mod by_id;
+pub(crate) mod change;
 pub(crate) mod counts;
 pub(crate) mod engine;
 pub(crate) mod error;
@@ -30,11 +30,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use punctual::{Grace, WouldDeadlock};
 
 use crate::{
-    Cancellation, Job, JobBuilder, JobId, JobState, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When,
+    Job, JobBuilder, JobChange, JobId, JobState, QueueError, QueueFuture, ShutdownReport, When,
     job::{attempts_of, jobs::Definitions, names::Names, payload::Payload},
     queue::engine::{Engine, NewJob},
-    run::outcomes::Outcomes,
 };
 
 /// A queue of jobs, to enqueue, move and cancel them; from [`Jobs::open`](crate::Jobs::open).
@@ -48,7 +46,7 @@ use crate::{
 #[derive(Clone)]
 pub struct JobQueue {
     pub(crate) engine: Arc<dyn Engine>,
-    definitions: Arc<Definitions>,
+    pub(crate) definitions: Arc<Definitions>,
     _owner: Option<Arc<Owner>>,
 }
 
@@ -64,15 +62,6 @@ impl JobQueue {
     pub(crate) fn owning(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
         let owner = Some(Arc::new(Owner(Arc::clone(&engine))));
         Self { engine, definitions, _owner: owner }
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(crate) fn handled_names(&self) -> Vec<&'static str> {
-        self.definitions.handled_names()
-    }
-
-    pub(crate) fn ends(&self) -> &Outcomes {
-        &self.definitions.outcomes
     }
 
     pub(crate) fn borrowing(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
@@ -92,7 +81,8 @@ impl JobQueue {
             when: when.into(),
             ..NewJob::new(J::NAME, payload, max_attempts)
         });
-        JobBuilder { queue: self, name: J::NAME, new_job }
+        let refused = |source| QueueError::Payload { name: J::NAME, source };
+        JobBuilder { queue: self, new_job: new_job.map_err(refused) }
     }
 
     /// Prepares a job that runs as soon as it can. Nothing is stored until [`enqueue`](JobBuilder::enqueue).
@@ -106,13 +96,13 @@ impl JobQueue {
     ///
     /// [`InvalidName`](QueueError::InvalidName), if no job can have this key; else [`QueueError`], if the engine
     /// cannot be asked.
-    pub fn reschedule(&self, key: &str, when: impl Into<When>) -> Result<Rescheduling, QueueError> {
+    pub fn reschedule(&self, key: &str, when: impl Into<When>) -> Result<JobChange, QueueError> {
         self.reschedule_async(key, when).wait(self.request_timeout())
     }
 
     /// The same as [`reschedule`](Self::reschedule), without blocking.
-    pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<Rescheduling> {
-        match Names::Job.check(key) {
+    pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<JobChange> {
+        match Names::JOB.check(key) {
             Ok(()) => self.engine.reschedule(key, when.into()),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
@@ -125,19 +115,19 @@ impl JobQueue {
     ///
     /// [`InvalidName`](QueueError::InvalidName), if no job can have this key; else [`QueueError`], if the engine
     /// cannot be asked.
-    pub fn cancel(&self, key: &str) -> Result<Cancellation, QueueError> {
+    pub fn cancel(&self, key: &str) -> Result<JobChange, QueueError> {
         self.cancel_async(key).wait(self.request_timeout())
     }
 
     /// The same as [`cancel`](Self::cancel), without blocking.
-    pub fn cancel_async(&self, key: &str) -> QueueFuture<Cancellation> {
-        match Names::Job.check(key) {
+    pub fn cancel_async(&self, key: &str) -> QueueFuture<JobChange> {
+        match Names::JOB.check(key) {
             Ok(()) => self.engine.cancel(key),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
     }
 
-    /// Returns how a job stands.
+    /// Returns how a job stands, and what its handler has returned, if that is kept.
     ///
     /// # Errors
     ///
@@ -149,11 +139,6 @@ impl JobQueue {
     /// The same as [`state`](Self::state), without blocking.
     pub fn state_async(&self, id: JobId) -> QueueFuture<JobState> {
         self.engine.state(id)
-    }
-
-    #[cfg(feature = "postgres")]
-    pub(crate) fn max_attempts_of(&self, name: &str, of_kind: u32) -> u32 {
-        self.definitions.max_attempts(name, of_kind)
     }
 
     /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most the patience of `grace`

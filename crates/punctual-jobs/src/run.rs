@@ -31,13 +31,23 @@ pub(crate) type DrawFencingToken = Box<dyn Fn() -> Result<u64, QueueError> + Sen
 
 /// One attempt of a job, as its handler sees it.
 pub struct JobRun {
-    pub(crate) id: JobId,
-    pub(crate) name: &'static str,
-    pub(crate) attempt: u32,
-    pub(crate) max_attempts: u32,
-    pub(crate) key: Option<String>,
-    pub(crate) tick: Option<SystemTime>,
-    pub(crate) traceparent: Option<String>,
+    /// The id of the job. It is the same in every attempt, so it can tell a receiver that it has seen this job before.
+    pub id: JobId,
+    /// The name of the job's kind.
+    pub name: &'static str,
+    /// Which attempt this is, 1 for the first.
+    pub attempt: u32,
+    /// How many attempts the job has.
+    pub max_attempts: u32,
+    /// The key under which the job was enqueued, if there was one.
+    pub key: Option<String>,
+    /// The tick for which a schedule has enqueued the job, on PostgreSQL: the moment of the calendar, without jitter. If the
+    /// job stands for several that were missed it is the last of them (`CatchUp::Last`); if later ticks have found
+    /// the job waiting it is the first (`Overlap::QueueOne`). `None` for all other jobs, and in memory.
+    pub tick: Option<SystemTime>,
+    /// The [trace context](crate::JobBuilder::traceparent) of the sender, if the job was sent with one. It is the same in every
+    /// attempt.
+    pub traceparent: Option<String>,
     pub(crate) stop: StopSignal,
     pub(crate) queue: JobQueue,
     pub(crate) draw_fencing_token: DrawFencingToken,
@@ -45,52 +55,6 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// Returns the id of the job. It is the same in every attempt, so it can tell a receiver that it has
-    /// seen this job before.
-    #[must_use]
-    pub fn id(&self) -> JobId {
-        self.id
-    }
-
-    /// Returns the name of the job's kind.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Returns which attempt this is, 1 for the first.
-    #[must_use]
-    pub fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    /// Returns `true` if the job is discarded when this attempt fails.
-    #[must_use]
-    pub fn is_last_attempt(&self) -> bool {
-        self.attempt >= self.max_attempts
-    }
-
-    /// Returns the key under which the job was enqueued, if there was one.
-    #[must_use]
-    pub fn key(&self) -> Option<&str> {
-        self.key.as_deref()
-    }
-
-    /// Returns the tick for which a schedule has enqueued the job, on PostgreSQL: the moment of the calendar, without jitter. If the
-    /// job stands for several that were missed it is the last of them (`CatchUp::Last`); if later ticks have found
-    /// the job waiting it is the first (`Overlap::QueueOne`). `None` for all other jobs, and in memory.
-    #[must_use]
-    pub fn tick(&self) -> Option<SystemTime> {
-        self.tick
-    }
-
-    /// Returns the [trace context](crate::JobBuilder::traceparent) of the sender, if the job was sent with one. It is the same in every
-    /// attempt.
-    #[must_use]
-    pub fn traceparent(&self) -> Option<&str> {
-        self.traceparent.as_deref()
-    }
-
     /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when
     /// the queue shuts down and its patience is over, and when the claim is lost to another machine.
     /// [`stop_reason`](Self::stop_reason) says which.

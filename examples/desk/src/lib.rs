@@ -52,20 +52,16 @@ async fn show(
     State(queue): State<Arc<JobQueue>>,
     Query(shown): Query<Shown>,
 ) -> Result<impl IntoResponse, Failure> {
-    let mut filter = JobFilter::new().limit(ROWS);
-    filter = match shown.stage.as_deref() {
-        Some("waiting") => filter.stage(JobStage::Waiting),
-        Some("running") => filter.stage(JobStage::Running),
-        Some("discarded") => filter.stage(JobStage::Discarded),
-        _ => filter,
+    let stage = match shown.stage.as_deref() {
+        Some("waiting") => Some(JobStage::Waiting),
+        Some("running") => Some(JobStage::Running),
+        Some("discarded") => Some(JobStage::Discarded),
+        _ => None,
     };
-    let mut runs = HistoryFilter::new().limit(ROWS);
-    if let Some(kind) = shown.kind.as_ref().filter(|kind| !kind.is_empty()) {
-        (filter, runs) = (filter.kind(kind), runs.kind(kind));
-    }
-    if let Some(after) = shown.after {
-        filter = filter.after(JobId::from(after));
-    }
+    let kind = shown.kind.clone().filter(|kind| !kind.is_empty());
+    let runs = HistoryFilter { kind: kind.clone(), limit: Some(ROWS), ..HistoryFilter::default() };
+    let after = shown.after.map(JobId);
+    let filter = JobFilter { stage, kind, after, limit: Some(ROWS), ..JobFilter::default() };
     let (jobs, runs) = (queue.list_async(&filter).await?, queue.history_async(&runs).await?);
     let schedules = match PostgresQueue::of(&queue) {
         Some(queue) => queue.schedules().list().call_async().await?,
@@ -89,7 +85,7 @@ async fn act(
     let rows = PostgresQueue::of(&queue);
     let schedules = rows.as_ref().map(PostgresQueue::schedules);
     // Whatever a verb has found, the page that follows shows how things are.
-    match (verb.as_str(), id.map(JobId::from), name.as_deref().zip(schedules)) {
+    match (verb.as_str(), id.map(JobId), name.as_deref().zip(schedules)) {
         ("retry", Some(id), _) => drop(queue.retry_async(id).await?),
         ("discard", Some(id), _) => drop(queue.discard_async(id).await?),
         ("remove", Some(id), _) => drop(queue.remove_async(id).await?),

@@ -55,13 +55,13 @@ fn ask(address: SocketAddr, head: &str, body: &str) -> String {
 #[test]
 fn a_job_is_seen_and_its_buttons_work() {
     let executor = ScheduledThreadPoolExecutor::new(2);
-    let jobs = Jobs::new().on(|run: &JobRun, _: Probe| match run.attempt() {
+    let jobs = Jobs::new().on(|run: &JobRun, _: Probe| match run.attempt {
         1 => Err(JobError::new("it's <b>bold</b> & \"wrong\"")),
         _ => Ok(()),
     });
     let jobs = jobs.on_discarded(|_| ());
     let queue = jobs.open(InMemory::on(&executor).history(Duration::from_secs(60))).unwrap();
-    let job = queue.now(Probe {}).max_attempts(1).enqueue().unwrap().id();
+    let job = queue.now(Probe {}).max_attempts(1).enqueue().unwrap().id;
     eventually("discarded", || matches!(queue.state(job).unwrap(), JobState::Discarded { .. }));
     let address = serve(queue.clone());
     let page = ask(address, "GET /?stage=discarded", "");
@@ -74,7 +74,7 @@ fn a_job_is_seen_and_its_buttons_work() {
     eventually("it has run", || queue.state(job).unwrap() == JobState::Gone);
     let page = ask(address, "GET /", "");
     assert!(page.contains(">ran<") && page.contains(">discarded<"), "the history: {page}");
-    let later = queue.after(Duration::from_secs(600), Probe {}).enqueue().unwrap().id();
+    let later = queue.after(Duration::from_secs(600), Probe {}).enqueue().unwrap().id;
     ask(address, "POST /do", &format!("verb=discard&id={later}"));
     assert!(matches!(queue.state(later).unwrap(), JobState::Discarded { .. }));
     ask(address, "POST /do", &format!("verb=remove&id={later}"));

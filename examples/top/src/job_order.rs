@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin};
 
-use punctual_jobs::{JobId, JobQueue};
+use punctual_jobs::{JobChange, JobId, JobQueue};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobOrder {
@@ -18,21 +18,21 @@ impl JobOrder {
         queue: &JobQueue,
         job: JobId,
     ) -> Pin<Box<dyn Future<Output = String> + Send>> {
-        macro_rules! said {
-            ($answer:expr) => {{
-                let answer = $answer;
-                Box::pin(async move {
-                    match answer.await {
-                        Ok(outcome) => format!("job {job}: {outcome}"),
-                        Err(error) => format!("job {job}: {error}"),
-                    }
-                })
-            }};
-        }
-        match self {
-            Self::Retry => said!(queue.retry_async(job)),
-            Self::Discard => said!(queue.discard_async(job)),
-            Self::Remove => said!(queue.remove_async(job)),
-        }
+        let (answer, done, running) = match self {
+            Self::Retry => (queue.retry_async(job), "due", "running already"),
+            Self::Discard => (queue.discard_async(job), "discarded", "running"),
+            Self::Remove => (queue.remove_async(job), "removed", "running, and not removed"),
+        };
+        Box::pin(async move {
+            let outcome = match answer.await {
+                Ok(JobChange::Done) => done,
+                Ok(JobChange::Signalled) => "asked to stop",
+                Ok(JobChange::Running) => running,
+                Ok(JobChange::KeyTaken) => "left as it is: another job has its key",
+                Ok(_) => "unknown",
+                Err(error) => return format!("job {job}: {error}"),
+            };
+            format!("job {job}: {outcome}")
+        })
     }
 }

@@ -33,7 +33,13 @@ pub(crate) type Asked<T> = Pin<Box<dyn Future<Output = Result<T, QueueError>> + 
 
 pub(crate) fn ask(queue: &JobQueue) -> Asked<Look> {
     let counts = queue.counts_async();
-    let pages = STAGES.map(|stage| queue.list_async(&JobFilter::new().stage(stage).limit(PAGE)));
+    let pages = STAGES.map(|stage| {
+        queue.list_async(&JobFilter {
+            stage: Some(stage),
+            limit: Some(PAGE),
+            ..JobFilter::default()
+        })
+    });
     let schedules = schedules(queue);
     Box::pin(async move {
         let counts = counts.await?;

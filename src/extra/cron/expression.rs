@@ -1,16 +1,16 @@
 //! The parser: from the text of an expression to its [fields](super::fields).
 //!
-//! [`cron`](super::cron()) describes the form. What other dialects read in different ways is refused, with what to
-//! write instead: a step after a single value, a range that goes down, a step that is longer than its field. Sunday is
-//! 0 and 7, and a range may end with it, as `FRI-SUN` does, since all agree there. A refused expression is searched for
-//! the marks of other forms.
+//! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently, and says what to
+//! write instead: a step after a single value, a descending range, a step longer than its field. Sunday is both 0 and
+//! 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. In a refused expression, the
+//! parser looks for marks of other forms.
 //!
-//! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` restricts the other one,
-//! and two that do not are alternatives; and an expression whose second, minute or hour begins with `*` is a
+//! As in cronie, two things depend on how a field *begins*. If a day field begins with `*`, a day has to match both;
+//! otherwise either is enough. An expression whose second, minute or hour begins with `*` is a
 //! [wildcard](Expression::is_wildcard).
 //!
-//! Every error knows its place, because every [`Piece`] of the text does. A piece ends before or after an ASCII
-//! character or at the end of the text, and so never inside of a character.
+//! Every error knows its place, because every [`Piece`] of the text does. A piece ends next to an ASCII character or at
+//! the end of the text, so never inside a character.
 
 use super::{
     CronError, CronErrorKind,
@@ -20,7 +20,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expression {
     pub(super) fields: Fields,
-    /// It runs by the clock and not at named times: its second, minute or hour begins with `*`.
+    /// Its second, minute or hour begins with `*`, so it means an interval and not certain times of day.
     pub(super) is_wildcard: bool,
 }
 
@@ -48,7 +48,7 @@ const MONTH: Unit = Unit {
     max: 12,
     names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
 };
-/// The value 7, which is Sunday too, becomes 0 at the end.
+/// The value 7, which is also Sunday, becomes 0 in the end.
 const WEEKDAY: Unit = Unit {
     name: "a day of the week",
     min: 0,

@@ -1,12 +1,12 @@
-//! The fields of an expression as sets of bits, and the search for the next time that is in all of them.
+//! The fields of an expression as sets of bits, and the search for the next time that matches all of them.
 //!
-//! Time is what a clock on a wall shows, in no zone: a number of seconds since the beginning of 1970. Every day has
-//! 86,400 of them, and none is missing or comes twice. For a month the day fields become one word with a bit for each
-//! matching day, so the search looks at months and never at days.
+//! Time is civil time, in no zone: a number of seconds since the beginning of 1970. Every day has 86,400 of them, and
+//! none is missing or comes twice. For each month, the day fields become one word with a bit for each matching day, so
+//! the search looks at months and never at days.
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
-//! on. An expression that matches no day of these is refused ([`never_match`](Fields::never_match)). All others match
-//! within 40 years, the rarest being a fifth Monday in February where a century is no leap year. So a search ends.
+//! on. An expression that matches no day in these is refused ([`never_match`](Fields::never_match)). All others match
+//! within 40 years, the rarest being a fifth Monday in February across a non-leap century year. So a search ends.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 
@@ -34,7 +34,7 @@ pub(super) struct DaysOfMonth {
     pub(super) last_nearest: bool,
 }
 
-/// The field of the day of the week; Sunday is 0.
+/// The day-of-week field; Sunday is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfWeek {
     // `FRI`, `FRIL`, and `FRI#1` to `FRI#5`.
@@ -71,7 +71,7 @@ impl Fields {
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first day from this one on that matches all fields; `None` if its month begins later than `end`.
+    /// Returns the first day from this one on that matches all fields; `None` if its month begins at `end` or later.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -146,8 +146,8 @@ impl Month {
         (self.first + day - 1) % 7
     }
 
-    /// The bit of the day from Monday to Friday that is nearest to a day, in the same month; no bit if
-    /// the month does not have that day.
+    /// Returns the bit of the weekday (Monday to Friday) nearest to a day in the same month; no bit if the month does
+    /// not have that day.
     fn weekday_nearest(self, day: u32) -> u64 {
         let nearest = match self.weekday(day) {
             _ if day > self.length => return 0,
@@ -166,7 +166,7 @@ fn next_bit(set: u64, from: i64) -> Option<i64> {
     (rest != 0).then(|| from + i64::from(rest.trailing_zeros()))
 }
 
-/// Nothing is later than the year 9999.
+/// Returns the first second of a day; `None` after the year 9999.
 fn midnight(date: Date) -> Option<i64> {
     Some(Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second())
 }

@@ -1,4 +1,4 @@
-//! All of these bring their zone data, because that of a machine may be of any year.
+//! These tests bring their own zone data, because a machine's may be of any year.
 
 use jiff::{
     Timestamp,
@@ -25,7 +25,7 @@ fn bundled(zone: &str) -> TimeZone {
     TimeZoneDatabase::bundled().get(zone).expect("a zone of the bundled data")
 }
 
-/// The moments from `from` to `to`, both of which are included.
+/// The moments from `from` to `to`, both included.
 fn moments(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64, to: i64) -> Vec<i64> {
     let next = |from| {
         let found = first_from(fields, policy, zone, from);
@@ -40,7 +40,7 @@ fn second(text: &str) -> i64 {
     text.parse::<Timestamp>().expect("a moment").as_second()
 }
 
-/// Numbers that are the same in each run.
+/// Random numbers that are the same in each run.
 struct Numbers(u64);
 
 impl Numbers {

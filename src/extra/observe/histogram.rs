@@ -1,19 +1,19 @@
 //! Histograms of how late runs start and how long they take.
 //!
-//! A distribution allocates its 4,382 buckets of eight bytes at the beginning, 35 KiB, so recording a run allocates
-//! nothing. A bucket is 64 nanoseconds wide up to 16 microseconds, and twice as wide after each further power of two:
+//! A histogram allocates its 4,382 buckets of eight bytes (35 KiB) when it is made, so recording a run allocates
+//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds, and twice as wide after each further power of two:
 //! 128 buckets share one width, as in `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
-/// The width of the first buckets, in nanoseconds, as a power of two.
+/// The width of the first buckets in nanoseconds, as an exponent of two.
 const UNIT: u32 = 6;
-/// The number of buckets that share one width, from one power of two to the next, as a power of two.
+/// The number of buckets of one width, from one power of two to the next, as an exponent of two.
 const OCTAVE: u32 = 7;
-/// A day, in nanoseconds. Longer spans count as this.
+/// A day, in nanoseconds. Longer spans count as a day.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// Returns the bucket of a duration: its first eight binary digits from the unit on, and how many follow.
+/// Returns the bucket of a duration, given by its eight leading bits, in units, and how many bits follow.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let units = nanos.min(HIGHEST) >> UNIT;
@@ -28,10 +28,10 @@ fn highest_in(bucket: usize) -> u64 {
     ((units + 1) << (shift + u64::from(UNIT))) - 1
 }
 
-/// How many runs took how long, or were how late; from [`RunHistograms`].
+/// The distribution of the times that runs took, or by which they were late; from [`RunHistograms`].
 ///
-/// Durations are counted in buckets whose width is 64 nanoseconds, and above 16 microseconds less than a hundredth of
-/// what they count, up to a day. The count, the sum, the smallest and the largest are exact, also beyond these bounds.
+/// Durations are counted in buckets that are 64 nanoseconds wide and, from 16 microseconds to a day, narrower than a
+/// hundredth of what they count. The count, the sum, the shortest and the longest are exact, even beyond a day.
 ///
 /// ```
 /// use std::time::Duration;
@@ -109,9 +109,9 @@ impl Histogram {
         self.nonzero(|| Duration::from_nanos((self.sum / u128::from(self.count())) as u64))
     }
 
-    /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for what one of a
-    /// hundred exceeds. It is at most 64 nanoseconds or a hundredth too long, and never outside of the shortest and
-    /// longest. A share is clamped to 0 and 1. `None` if nothing has been recorded.
+    /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for the 99th
+    /// percentile. It is at most 64 nanoseconds or a hundredth too long, and always between the shortest and the
+    /// longest. Clamps `share` to the range from 0 to 1. `None` if nothing has been recorded.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         self.nonzero(|| {
             let place = (share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
@@ -120,15 +120,15 @@ impl Histogram {
                 left = left.saturating_sub(*runs);
                 left == 0
             };
-            // Beyond the bound of the last bucket only the largest is known.
+            // Of the last bucket, which has no upper bound, only the longest is known.
             let bucket = self.buckets[..bucket_of(HIGHEST)].iter().position(reaches);
             let value = bucket.map_or(self.max, highest_in);
             Duration::from_nanos(value.clamp(self.min, self.max))
         })
     }
 
-    /// Returns how many durations were no longer than `limit`, or at most 64 nanoseconds or a hundredth longer: all in
-    /// its bucket count. Takes a few microseconds.
+    /// Returns how many durations were no longer than `limit`. Counts the limit's whole bucket, so some may be up to 64
+    /// nanoseconds or a hundredth longer. Takes a few microseconds.
     pub fn count_within(&self, limit: Duration) -> u64 {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.buckets[..=bucket_of(limit)].iter().sum()
@@ -178,15 +178,15 @@ impl RunHistograms {
         self.run_time.add(&other.run_time);
     }
 
-    /// Returns how long after the moment for which it was planned each run started, as
-    /// [`TaskContext::lateness`](crate::TaskContext::lateness) has it.
+    /// Returns how long after its planned moment each run started, as
+    /// [`TaskContext::lateness`](crate::TaskContext::lateness) defines it.
     #[must_use]
     pub fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 
-    /// Returns how long each run occupied its worker, until that looked for the next task. That includes the hooks
-    /// around the run, and the wake-ups of the threads that wait for its result.
+    /// Returns how long each run occupied its worker, until the worker looked for its next task. This includes the
+    /// hooks around the run, and waking the threads that wait for its result.
     #[must_use]
     pub fn run_time(&self) -> &Histogram {
         &self.run_time

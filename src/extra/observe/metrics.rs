@@ -1,13 +1,13 @@
-//! The statistics as metrics, for the recorder of the crate `metrics` that the program has installed.
+//! The statistics as metrics, for the recorder of the crate `metrics` that the program uses.
 //!
 //! The executor counts anyway, so nothing is recorded while a task runs: one call takes a snapshot and publishes its
-//! numbers. A counter is set to an absolute value, which a recorder only ever increases, so two threads that publish at
-//! the same time count nothing twice.
+//! numbers. A counter is set to an absolute value, and a recorder never lowers it, so two threads that publish at once
+//! count nothing twice.
 //!
-//! A histogram is a counter for each bound, with the names and the label `le` of Prometheus: a histogram of the crate
-//! `metrics` would count twice what is published twice. Its sum is in whole microseconds, since counters are whole.
+//! A histogram becomes one counter per bound, with Prometheus's names and label `le`: a histogram of the crate
+//! `metrics` would count twice what is published twice. Its sum is in whole microseconds, since counters are integers.
 //!
-//! A task's name is no label: programs name tasks after customers and files, and a recorder never forgets a series.
+//! A task's name is not a label: programs name tasks after customers and files, and a recorder never forgets a series.
 
 use std::sync::Arc;
 #[cfg(feature = "histograms")]
@@ -19,8 +19,8 @@ use crate::{ExecutorState, Group, GroupStatistics, Handle, Statistics};
 #[cfg(feature = "histograms")]
 use crate::{Histogram, RunHistograms};
 
-/// The name of a metric, its value in a snapshot, and its description for the recorder. A counter only ever grows, and its name
-/// ends with `_total`.
+/// The name of a metric, its value in a snapshot, and its description for the recorder. A counter only ever grows, and
+/// its name ends with `_total`.
 type Metric<S> = (&'static str, fn(&S) -> u64, &'static str);
 
 #[rustfmt::skip]

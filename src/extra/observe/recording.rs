@@ -1,7 +1,7 @@
-//! The record of an executor's runs: a recorder for each thread, for each name that is kept apart, and for each group.
+//! Records an executor's runs, with a recorder for each thread, for each name that is kept apart, and for each group.
 //!
-//! A thread has a seat with its own recorder and those of its last name and group. To record a run, it takes a lock for
-//! which only a snapshot contends. The recorder of a thread that has ended goes to the next one, so its records stay.
+//! A thread's seat has its own recorder and those of its last name and group. Only a snapshot contends for the lock of
+//! the first; threads share the others. When a thread has ended, the next one gets its recorder, so its records stay.
 //!
 //! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's takes it *as
 //! well*, and the total leaves it out. So no run counts twice.
@@ -75,7 +75,7 @@ impl Records {
     #[cold]
     fn seat(self: &Arc<Self>) -> Seat {
         let mut threads = locked(&self.threads);
-        // Only the list has the recorder of a thread that has ended.
+        // Only the list still refers to the recorder of a thread that has ended.
         let left = threads.iter().find(|recorder| Arc::strong_count(recorder) == 1).cloned();
         let own = left.unwrap_or_else(|| {
             threads.push(Arc::default());
@@ -93,7 +93,7 @@ impl Records {
         names.get(name).cloned()
     }
 
-    /// Returns the recorder of a group. A new one makes room by dropping those of groups that are gone.
+    /// Returns the recorder of a group. Adding one drops those of groups that are gone.
     fn of_group(&self, name: &Arc<str>) -> Arc<Recorder> {
         let mut groups = locked(&self.groups);
         let address = Arc::as_ptr(name).addr();
@@ -148,9 +148,10 @@ impl RunRecorder {
     }
 }
 
-/// How late runs started and how long they took, in a pool and by name; from [`Handle::histograms`](crate::Handle::histograms).
+/// How late runs started and how long they took, overall and by name; from
+/// [`Handle::histograms`](crate::Handle::histograms).
 ///
-/// A snapshot does not change. A run enters it shortly after its outcome is visible, when its worker looks for the next task.
+/// A snapshot has a run only once its worker has looked for the next task, shortly after the outcome is visible.
 #[derive(Clone, Debug)]
 pub struct Histograms {
     pool: RunHistograms,
@@ -163,8 +164,7 @@ impl Histograms {
         &self.pool
     }
 
-    /// Returns the names that are kept apart, in alphabetical order, each with the histograms of the runs
-    /// of all tasks with that name.
+    /// Returns the names that are kept apart, in alphabetical order, each with the histograms of all its tasks' runs.
     pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, &RunHistograms)> + '_ {
         self.names.iter().map(|(name, histograms)| (&**name, histograms))
     }

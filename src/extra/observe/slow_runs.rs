@@ -1,8 +1,8 @@
-//! Names each run that takes as long as its set time or longer, once, while it goes on.
+//! Reports each run that takes its set time or longer: once, and while the run goes on.
 //!
-//! It is code around each run. When a run begins, it schedules a call of the [watcher](Watcher) for the moment at which
-//! the time is over; when the run ends, it cancels that call and compares the clock. So the watcher names the run, or,
-//! if its thread is late or cannot be started, the worker does. The first of the two raises `is_told`.
+//! The watch is code around each run. When a run begins, it schedules a call on the [watcher](Watcher) for the moment
+//! at which the time is up; when the run ends, it cancels that call and checks the clock. So the watcher reports the
+//! run or, if its thread is late or cannot be started, the worker does. The first of the two sets `is_told`.
 
 use std::{
     fmt,
@@ -17,8 +17,8 @@ use std::{
 use super::Watcher;
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
-/// Returns the code around a task's runs that reports each run of `limit` or longer. `watcher` is that of the task's
-/// executor, if it has one.
+/// Returns the code around a task's runs that reports each run of `limit` or longer. `watcher` is the one of the task's
+/// executor, if there is one.
 pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
     task: &Submission<'_>,
     limit: Duration,
@@ -82,8 +82,8 @@ impl Drop for Watch {
 }
 
 /// A run that takes longer than its set time: the argument of [`Builder::on_slow_run`](crate::Builder::on_slow_run).
-/// Its `Display` is a line for a log. It comes while the run goes on, or after the body has returned, if the thread
-/// that watches could not be started.
+/// Its `Display` is a line for a log. It is reported while the run goes on, or after the body has returned if the
+/// watching thread was late or could not be started.
 #[derive(Clone, Debug)]
 pub struct SlowRun {
     id: TaskId,
@@ -115,7 +115,7 @@ impl SlowRun {
         self.running_for
     }
 
-    /// Returns how long it was to take at most.
+    /// Returns how long the run may take before it is reported.
     pub fn limit(&self) -> Duration {
         self.limit
     }

@@ -3,25 +3,25 @@
 //! An executor starves from the moment at which a task is due, or at which a worker last took one if that is later,
 //! until a worker takes a task. The watch reports this after the set time, and again each time the wait has doubled.
 //!
-//! A *look* is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which due task is the
-//! first, and when a worker last took one. So it knows since when the executor starves, and when the next look has to
-//! be: there is one in a set time, however busy the executor is. A look that finds an idle worker is the last, until a
-//! worker that takes a task arms one.
+//! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which
+//! due task is the first, and when a worker last took one. So it knows since when the executor starves, and when the
+//! next check has to run: one per set time, however busy the executor is. A check that finds an idle worker does not
+//! arm another; the next worker that takes a task does.
 //!
 //! # Why no starvation is missed
 //!
-//! > If all workers are busy, a look is armed, for a moment at most one set time after the last task
-//! > was taken or, if that is later, after the last look.
+//! > If all workers are busy, a check is armed, at most one set time after the last task was taken or the last check
+//! > ran, whichever was later.
 //!
 //! Both sides are sequentially consistent:
 //!
-//! | the worker | the look |
+//! | the worker | the check |
 //! |---|---|
-//! | 1. is no longer idle, as the queue knows | 1. lowers `armed` |
-//! | 2. reads `armed`; if it is down, raises it and arms a look | 2. counts the idle workers; if there is none, raises `armed` and arms the next look |
+//! | 1. is no longer idle, as the queue knows | 1. clears `armed` |
+//! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
-//! If each sees the other, the one that raises `armed` arms the look. A worker that starts or ends does the same. Only
-//! a watcher whose thread cannot be started leaves a gap, until a worker takes the next task.
+//! At least one sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends does
+//! the same. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
 
 use std::{
     fmt,
@@ -51,12 +51,12 @@ struct Lookout {
     executor: Mutex<Option<Handle>>,
 }
 
-/// One starvation, as its looks have found it.
+/// One starvation, as the checks have found it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
     /// Which task would be next, and when the last one was taken: while neither changes, it is one starvation.
     of: Option<(TaskId, u64)>,
-    /// The number of set times after which it is reported again.
+    /// The next report comes once it has lasted this many times `after`.
     again_at: u32,
 }
 
@@ -100,7 +100,7 @@ impl Observer for StarvationWatch {
 }
 
 impl Lookout {
-    /// Arms a look unless one is armed: a worker has taken a task, has started, or has ended.
+    /// Arms a check unless one is armed. Called when a worker has taken a task, has started, or has ended.
     #[inline]
     fn ensure_armed(self: &Arc<Self>) {
         // Ordering: see the head of the module.
@@ -150,8 +150,8 @@ impl Lookout {
 }
 
 /// An executor in which no due task could start for a set time: the argument of
-/// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log. None comes while the
-/// thread that watches cannot be started.
+/// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log. Nothing is reported
+/// while the watching thread cannot be started.
 #[derive(Clone, Debug)]
 pub struct Starvation {
     waited: Duration,
@@ -160,12 +160,12 @@ pub struct Starvation {
 }
 
 impl Starvation {
-    /// Returns how long the task that would be next has been due without any task having started.
+    /// Returns how long the next task has been due without any task starting.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Returns the task that would be next.
+    /// Returns the task that would run next.
     pub fn next_task(&self) -> &TaskSummary {
         &self.next
     }

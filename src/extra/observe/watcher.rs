@@ -1,11 +1,11 @@
-//! The executor that watches another one, on the same clock: at a moment, it looks whether a run is slow, or whether
-//! the executor starves. It has two threads, so a callback of one kind that blocks does not silence the other kind.
+//! The executor that watches another one, on the same clock: at set moments it checks whether a run is slow or the
+//! executor starves. It has two threads, so a callback of one kind that blocks does not silence the other kind.
 //!
-//! A worker of the watched executor builds it at the first need. It is shut down when that executor has terminated.
+//! A worker of the watched executor builds it when it is first needed, and it is shut down after that executor.
 //!
-//! What may be missed: if its thread cannot be started, `tracing` has an event of that. A slow run is then named by its
-//! worker when the body has returned, and starvation is looked for again when a worker takes the next task. While all
-//! workers hang, no notification comes.
+//! If its thread cannot be started, there is a `tracing` event. A worker then reports its own slow run when the body
+//! has returned, and the next worker that takes a task arms the check for starvation again. While all workers hang,
+//! nothing is reported.
 
 use std::{
     mem,
@@ -17,7 +17,7 @@ use crate::{Builder, Handle, Observer, Points, ScheduledThreadPoolExecutor};
 
 type MakeBuilder = dyn Fn() -> Builder + Send + Sync;
 
-/// The watcher of one executor; its clones are the same one.
+/// The watcher of one executor, shared by its clones.
 #[derive(Clone)]
 pub(crate) struct Watcher(Arc<Shared>);
 
@@ -43,13 +43,13 @@ impl Watcher {
         Self(Arc::new(Shared { make: Box::new(make), state: Mutex::new(State::Unneeded) }))
     }
 
-    /// Returns the executor that watches; `None` if the other one has terminated.
+    /// Returns the watching executor; `None` if the watched one has terminated.
     pub(crate) fn executor(&self) -> Option<Handle> {
         match &*locked(&self.0.state) {
             State::Unneeded => {}
             known => return known.handle(),
         }
-        // If another thread is faster, this one is dropped after the lock. It has no thread and no task.
+        // If another thread was faster, this executor, which has no thread and no task, is dropped after the lock.
         let mut made = Some((self.0.make)().core_pool_size(2).build().ok()?);
         let mut state = locked(&self.0.state);
         if let State::Unneeded = *state {

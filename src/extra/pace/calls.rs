@@ -1,5 +1,5 @@
-//! The calls that wait for one run, the gate that lets this run pass, and the trigger that says when the next is due.
-//! See [`pace`](super).
+//! The calls that wait for one run, the gate that lets the run pass, and the trigger that says when the next one is
+//! due. See [`pace`](super).
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -18,11 +18,11 @@ use crate::{
     trigger::{Due, TriggerContext},
 };
 
-/// What a debounced or throttled task shares with its handle. Moments are those of its [`Time`].
+/// The state that a debounced or throttled task shares with its handle. Moments are in its [`Time`].
 #[derive(Debug)]
 pub(super) struct Calls {
     time: Time,
-    /// When the run is due at the earliest, while it is to come and calls may join it.
+    /// When the coming run is due at the earliest, while calls may still join it.
     until: Word,
     /// When the first of the calls came, while the word is open.
     first: AtomicU64,
@@ -32,7 +32,7 @@ pub(super) struct Calls {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    /// True if a call waits for the coming run, or for the one the gate is asked about.
+    /// True if a call waits for the coming run, or for the one that the gate was asked about.
     is_called: bool,
     /// Calls since the gate was asked: when the first came and when their run would be due.
     since: Option<(u64, u64)>,
@@ -72,7 +72,7 @@ impl Calls {
 
     fn open(&self, waiting: &mut WaitingCalls, first: u64, due: u64) {
         waiting.is_called = true;
-        // Ordering: relaxed, published by the opening.
+        // Ordering: relaxed; opening the word publishes it.
         self.first.store(first, Ordering::Relaxed);
         self.until.open(due);
     }
@@ -82,21 +82,21 @@ impl Calls {
         (waiting.is_called, waiting.since) = (false, None);
     }
 
-    /// The gate is asked about a run. Closes the word, and returns what it was if it was open.
+    /// Called when the gate is asked about a run. Closes the word, and returns its moment if it was open.
     ///
     /// # Errors
     ///
-    /// The moment before which the run must not take place.
+    /// Returns the moment before which the run must not take place.
     fn ask(&self, is_extra: bool) -> Result<Option<u64>, u64> {
         let (now, waiting) = (self.time.now(), self.lock());
         if waiting.period_end > now {
             return Err(waiting.period_end);
         }
-        // A run that was asked for beside the schedule is not put off by calls, and takes them with it.
+        // Calls do not put off a run beside the schedule, which takes them with it.
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// The run that the gate was asked about is put off; its calls wait on.
+    /// Called when the run that the gate was asked about is put off. Its calls go on waiting.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {
@@ -111,7 +111,7 @@ impl Calls {
         waiting.period_end = now.saturating_add(self.period);
     }
 
-    /// A tick that a worker took then is over. Returns when the calls that still wait are due.
+    /// Called when the tick that a worker took at `taken` is over. Returns when the calls that still wait are due.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();
         // Open with a moment before that: the gate was not asked. Closed while a call waits: it was, and no body began.
@@ -135,13 +135,13 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Notes a call now. `until` says when its run is due, by the moments of this call and of the first one that waits.
-    /// After a shutdown a call does not put off the run of others. Returns `false` if the task has ended.
+    /// Notes a call. `until` says when its run is due, given the moments of this call and of the first one that waits.
+    /// After a shutdown, a call does not put off the run of others. Returns `false` if the task has ended.
     #[inline]
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
         let (calls, now) = (&*self.calls, self.calls.time.now());
         let is_open = !self.executor.is_shutdown();
-        // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
+        // Ordering: relaxed; it was written before the word was opened, and the word was read with Acquire.
         let first = || calls.first.load(Ordering::Relaxed);
         loop {
             if calls.until.raise(true, || if is_open { until(now, first()) } else { 0 }) {
@@ -192,7 +192,7 @@ impl Caller {
             *due = now;
         }
         drop(waiting);
-        // If the gate is asked just now, the run is about to begin.
+        // If the gate is being asked, the run is about to begin.
         task.state() == TaskState::Running || task.run_within(Duration::ZERO)
     }
 
@@ -237,7 +237,7 @@ impl Drop for CallGate {
     }
 }
 
-/// On demand, but for the calls that still wait after a tick.
+/// On demand, except for calls that still wait after a tick.
 struct CallTrigger(Arc<Calls>);
 
 impl Trigger for CallTrigger {

@@ -1,4 +1,4 @@
-//! Debounce, a run once the calls have stopped; and throttle, a run for the first call, and once in a period at most.
+//! Debounce: one run once the calls have stopped. Throttle: a run for the first call, and at most one per period.
 //!
 //! ```text
 //!   calls      │ │ │       │             │
@@ -6,7 +6,7 @@
 //!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then once in each period
 //! ```
 //!
-//! The first call asks for a run, and each further one joins it by the word ([`Calls`]): a debounced one puts it off.
+//! The first call asks for a run, and each further call joins it through the word ([`Calls`]); debouncing puts it off.
 
 use std::time::Duration;
 
@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
-/// A task that runs once it has not been called for a while; from [`TaskBuilder::debounce`](crate::TaskBuilder::debounce).
+/// A task that runs once it has not been called for a while; from
+/// [`TaskBuilder::debounce`](crate::TaskBuilder::debounce).
 ///
-/// Dropping it detaches the task: a run that is due takes place, and the task stays pending until it is cancelled, by a
-/// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) has the drop cancel it.
+/// Dropping it detaches the task: a run that calls wait for takes place, and the task is pending until cancelled, by a
+/// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) changes that.
 #[derive(Debug)]
 pub struct Debounced {
     caller: Caller,
@@ -41,8 +42,8 @@ impl Debounced {
         Ok(Self { caller, quiet: nanos(quiet), max_wait: NEVER })
     }
 
-    /// Runs the task `max_wait` after the first call at the latest, however often it is called
-    /// meanwhile. Without this call there is no limit.
+    /// Runs the task no later than `max_wait` after the first call, however often it is called meanwhile. By default
+    /// there is no limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -65,7 +66,7 @@ impl Debounced {
         self
     }
 
-    /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has ended. Does not
+    /// Asks for a run once no further call has come for the quiet time. Returns `false` if the task has ended. Does not
     /// block. A call that finds another one waiting costs one atomic operation; any other, O(log n).
     pub fn call(&self) -> bool {
         self.caller.call(|now, first| {
@@ -74,8 +75,8 @@ impl Debounced {
         })
     }
 
-    /// Returns `true` if a call waits for its run: something has changed, and is not saved yet. A run that
-    /// has begun is not waited for any more. O(1).
+    /// Returns `true` if a call waits for its run: something has changed and is not saved yet. A call stops waiting
+    /// when its run begins. O(1).
     ///
     /// ```
     /// use std::time::Duration;
@@ -97,8 +98,8 @@ impl Debounced {
         self.caller.flush()
     }
 
-    /// Has the task cancelled when this is dropped, and with it a run that is waited for: [`flush`](Self::flush) comes
-    /// first where that matters.
+    /// Cancels the task when this is dropped, and with it a run that calls wait for: where that matters, call
+    /// [`flush`](Self::flush) first.
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
         self.caller.cancels_on_drop = true;
@@ -112,11 +113,11 @@ impl Debounced {
     }
 }
 
-/// A task that runs once in a period at most, however often it is called; from
+/// A task that runs at most once per period, however often it is called; from
 /// [`TaskBuilder::throttle`](crate::TaskBuilder::throttle).
 ///
-/// Dropping it detaches the task: a run that is due takes place, and the task stays pending until it is cancelled, by a
-/// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) has the drop cancel it.
+/// Dropping it detaches the task: a run that calls wait for takes place, and the task is pending until cancelled, by a
+/// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) changes that.
 #[derive(Debug)]
 pub struct Throttled {
     caller: Caller,
@@ -132,14 +133,14 @@ impl Throttled {
         Ok(Self { caller: Calls::submit(task, period, body)? })
     }
 
-    /// Asks for a run: at once if the last one was a period ago or more, and otherwise when it will have been. All
-    /// calls until then have that run in common. Returns `false` if the task has ended. Does not block. O(log n).
+    /// Asks for a run: at once if the last one began a period ago or more, and otherwise as soon as a period has
+    /// passed. All calls until then share that run. Returns `false` if the task has ended. Does not block. O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
         self.caller.call(|_, _| 0)
     }
 
-    /// Has the task cancelled when this is dropped, and with it a run that is waited for.
+    /// Cancels the task when this is dropped, and with it a run that calls wait for.
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
         self.caller.cancels_on_drop = true;

@@ -1,4 +1,4 @@
-//! The extender: a handle that puts a run off with one atomic operation. Why its answer is true is said in [`pace`](super).
+//! The extender: a handle that puts a run off with one atomic operation. [`pace`](super) says why its answer is true.
 
 use std::{
     sync::Arc,
@@ -11,25 +11,26 @@ use crate::{
     gate::{Entry, Lease, RunEnd, Tick},
 };
 
-/// Puts the next run of a task off, as often as it likes, at the cost of one atomic operation; from [`TaskBuilder::extender`].
+/// Puts off the next run of a task, any number of times, for one atomic operation each; from [`TaskBuilder::extender`].
 ///
-/// It is for a timeout that each sign of life extends: an idle connection, a session, a lease, a watchdog.
-/// [`reschedule`](crate::TaskHandle::reschedule) moves the task in the queue at each call, under two locks. An extender notes
-/// the later moment in a [gate](crate::gate) of the task, and the worker that takes the task at its old moment queues it for
-/// the later one. This look takes a worker a microsecond or two, and counts as no run, no missed run and no attempt. There is
-/// one for each span at most: a timeout of 30 s that is extended a million times is looked at every 30 s.
+/// It is for a timeout that every sign of life extends: an idle connection, a session, a lease, a watchdog.
+/// [`reschedule`](crate::TaskHandle::reschedule) moves the task in the queue at each call, under two locks. An extender
+/// notes the later moment in a [gate](crate::gate) of the task, and the worker that takes the task at its old moment
+/// queues it for the later one. This check takes a microsecond or two, and counts as no run, no missed run and no
+/// attempt. There is at most one per span: a timeout of 30 s is checked every 30 s, even if extended a million times.
 ///
-/// It is cheap to clone, and does nothing when it is dropped. It is for one task: the builder is submitted once.
+/// Cloning it is cheap, and dropping it does nothing. It is for one task: submit the builder once.
 ///
-/// * An extension also puts off a run that a caller asks for: `reschedule`, [`run_within`](crate::TaskHandle::run_within) and,
-///   for a one-shot task, [`run_now`](crate::TaskHandle::run_now) choose when the worker looks. Where such a call is to have
-///   its run, [`take_back`](Self::take_back) comes first. A `run_now` of a series takes place, beside the schedule.
+/// * An extension also puts off a run that a caller asks for: `reschedule`,
+///   [`run_within`](crate::TaskHandle::run_within) and, for a one-shot task, [`run_now`](crate::TaskHandle::run_now)
+///   choose when the worker checks. To let one through, call [`take_back`](Self::take_back) first. A `run_now` of a
+///   series takes place, beside the schedule.
 /// * [`delay`](crate::TaskHandle::delay), [`next_run`](crate::PendingTask::next_run) and
-///   [`pending_tasks`](crate::Handle::pending_tasks) show the next look, and a
-///   [manual clock](crate::ManualClock::advance_to_next_deadline) may stop at one.
-/// * At a look the run is planned anew, as by `reschedule`: lateness, [missed runs](crate::MissedRuns), a [time
-///   limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. A look that is so late that the
-///   policy for missed runs or the limit ends the run ends it.
+///   [`pending_tasks`](crate::Handle::pending_tasks) show the next check, and a [manual
+///   clock](crate::ManualClock::advance_to_next_deadline) may stop at one.
+/// * A check plans the run anew, as `reschedule` does: lateness, [missed runs](crate::MissedRuns), a [time
+///   limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. If a check is so late that the
+///   policy for missed runs or the limit ends the run, an extension does not save it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,27 +74,27 @@ impl Extender {
         (task, Self { executor, put_off })
     }
 
-    /// Runs the task after `delay` at the earliest, counted from now: puts its next run off, or leaves it as it is if that is
-    /// later. It never brings a run forward, which is what [`run_within`](crate::TaskHandle::run_within) is for.
+    /// Keeps the task from running until `delay` has passed from now: puts its next run off, or leaves it alone if it
+    /// is later anyway. It never brings a run forward; [`run_within`](crate::TaskHandle::run_within) does.
     ///
-    /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the run
-    /// has begun or was just let pass, if the task has ended, or if the executor was shut down; so also while another
-    /// gate of the task has its answer still to [come](crate::gate::Entry::Later), and until the next look.
+    /// Returns `true` if the next run does not take place before then. Returns `false`, and has no effect, if the run
+    /// has begun or the gate has just let it pass, if the task has ended, or if the executor was shut down; also while
+    /// the answer of another gate of the task is still to [come](crate::gate::Entry::Later), and until the next check.
     ///
-    /// Does not block: one reading of the clock and one atomic operation at most. Java: `cancel` and `schedule`.
+    /// Does not block: at most one reading of the clock and one atomic operation. Java: `cancel` and `schedule`.
     #[doc(alias("reset", "postpone"))]
     #[inline]
     pub fn extend(&self, delay: Duration) -> bool {
         self.put_off_to(self.put_off.time.now().saturating_add(nanos(delay)))
     }
 
-    /// As [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock), which it does not
-    /// read; `None` means never.
+    /// Like [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock), which this does
+    /// not read; `None` means never.
     pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
         self.put_off_to(instant.into().map_or(NEVER, |instant| self.put_off.time.of(instant)))
     }
 
-    /// Takes all extensions back: the run takes place when it is planned, or where a look has planned it, until a
+    /// Takes all extensions back: the run takes place when it was planned, or when a check has planned it, unless a
     /// [`run_now`](crate::TaskHandle::run_now) or another request moves it. Returns `false`, and has no effect, if the
     /// run has begun or the task has ended. Does not block: one atomic operation.
     pub fn take_back(&self) -> bool {

@@ -1,29 +1,29 @@
 //! A completion service: futures in the order in which their tasks end.
 //!
-//! A future that is pushed is kept among the *pending*, under a number, and its task gets a [`CompletionWaker`], which
-//! moves the future to the *ended*. Takers take those from the front. One lock covers all three, and is held only for
-//! moves between them: cancelling, waking and dropping happen after its release. A task owns its waker, and the service
-//! the futures: a waker that is called after the drop of the service finds nothing.
+//! A pushed future is among the *pending* ones, under a number, and its task gets a [`CompletionWaker`], which moves
+//! the future to the *ended* ones. Takers take from the front of these. One lock covers futures and takers, and a
+//! thread holds it only to move them: it cancels, wakes and drops after releasing it. The task owns its waker, and the
+//! service owns the futures: a waker that is called after the service was dropped finds nothing.
 //!
 //! # Why each future comes out once
 //!
-//! The number of a future is pending before its task knows the waker. The first call of the waker moves the future in one step;
-//! a second call finds nothing. A future whose number is gone when it is put in its place has ended meanwhile.
+//! A future's number is pending before its task knows the waker. The waker's first call moves the future in one step; a
+//! second call finds nothing. If the number is gone when the future is put in its place, the task has ended meanwhile.
 //!
 //! # Why no wake-up is lost
 //!
 //! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A [`Taker`] that finds
 //! none is listed in the same step, with a token that it waits for. Every change ends with one question
-//! ([`CompletionQueue::step`]): is there an answer? If so, the token of the first taker is raised. The wake-up is a
-//! baton: a taker that has its answer asks the question, and so does the drop of one that has none. So the news that
-//! nothing is left passes from one taker to the next, until all know it.
+//! ([`CompletionQueue::step`]): is there an answer? If so, the thread cancels the token of the first taker. The wake-up
+//! is a baton: a taker that has its answer asks the question too, and so does the drop of one that has none. So the
+//! news that nothing is left passes from taker to taker until all know it.
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit [says so](Handle::enter_wait), with its token. The thread that brings the answer
-//! raises the token before it goes on, so if it then waits itself, no taker with an answer counts as waiting. A wait is
-//! not registered if one of the futures can end without a worker of the executor, by a time limit or on another
-//! executor. When such a future joins, all takers are woken to look again.
+//! A worker that waits without a limit [announces it](Handle::enter_wait), with its token. The thread that brings the
+//! answer cancels the token before it goes on, so if it then waits itself, no taker with an answer counts as waiting. A
+//! wait is not registered if one of the tasks can end without a worker of the executor, by a time limit or on another
+//! executor. When the future of such a task is pushed, all takers are woken to look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -42,8 +42,8 @@ use crate::{
 /// Returns futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
 ///
 /// Tasks are submitted through it, or their futures are [pushed](Self::push); each future can be taken once, as soon as
-/// its task has ended in whichever way. Several threads may submit and take at once. **Dropping it detaches** the
-/// futures that are in it.
+/// its task has ended, however it ended. Several threads may submit and take at once. **Dropping it detaches** the
+/// tasks of the futures in it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,7 +79,8 @@ struct QueueState<T> {
 type Answer<T> = Option<ScheduledFuture<T>>;
 
 impl<T: TaskOutput + Send + 'static> ExecutorCompletionService<T> {
-    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not block. Java: `submit`.
+    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not block. Java:
+    /// `submit`.
     ///
     /// # Errors
     ///
@@ -102,8 +103,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Mutex::new(state))) }
     }
 
-    /// Adds a future: of any task, of whichever executor, also of one that has ended. Returns the id of
-    /// its task. Does not block. Costs O(log n) under the lock of the service.
+    /// Adds the future of a task on any executor, even of one that has ended. Returns the id of the task. Does not
+    /// block. Costs O(log n) under the lock of the service.
     pub fn push(&self, mut future: ScheduledFuture<T>) -> TaskId {
         let id = future.id();
         let number = self.shared.lock().assign();
@@ -118,14 +119,15 @@ impl<T: 'static> ExecutorCompletionService<T> {
         id
     }
 
-    /// Blocks until a task has ended, and takes its future. Returns `None` if every future has been taken. Java: `take`.
+    /// Blocks until a task has ended, and takes its future. Returns `None` if every future has been taken. Java:
+    /// `take`.
     ///
     /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`TaskError::WouldDeadlock`], at once, in the task that is the only one left, and on the last worker of the executor
-    /// that is not already waiting; not if one of the tasks that are left is of another executor, or can end without a worker.
+    /// [`TaskError::WouldDeadlock`], at once, inside the only task left, and on the executor's last worker that is not
+    /// already waiting; but not if one of the tasks left is on another executor, or can end without a worker.
     #[doc(alias = "join_next")]
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
         let mut taker = Taker { service: self, number: 0 };
@@ -140,12 +142,12 @@ impl<T: 'static> ExecutorCompletionService<T> {
         }
     }
 
-    /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached. Returns
-    /// `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
+    /// Takes a future as [`take`](Self::take) does, but blocks at most until `limit` is reached. Returns `Ok(None)` if
+    /// nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
-    /// Returns [`LimitReached`] if nothing has ended by then, and something is left.
+    /// Returns [`LimitReached`] if no task has ended by then and some are left.
     pub fn take_within(
         &self,
         limit: impl Into<Limit>,
@@ -167,8 +169,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.shared.step(QueueState::take).flatten()
     }
 
-    /// Takes a future as [`take`](Self::take) does, by awaiting. Needs no runtime. A call that is dropped before it
-    /// completes has taken nothing. A poll and a drop cost O(log n), for n that wait here.
+    /// Like [`take`](Self::take), for async code. Needs no runtime. A call that is dropped before it completes has
+    /// taken nothing. A poll and a drop cost O(log n) for n waiters.
     ///
     /// ```
     /// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor, TaskError};
@@ -191,7 +193,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         }
     }
 
-    /// Returns how many futures have been pushed and not taken.
+    /// Returns how many futures have been pushed but not taken.
     pub fn len(&self) -> usize {
         let state = self.shared.lock();
         state.pending.len() + state.ended.len()
@@ -202,25 +204,25 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.len() == 0
     }
 
-    /// [Cancels](TaskHandle::cancel) every task in here that has not ended, and returns how many
-    /// that were. Their futures can be taken like all others. Does not block.
+    /// [Cancels](TaskHandle::cancel) every task in here that has not ended, and returns how many it cancelled. Their
+    /// futures can be taken like all others. Does not block.
     pub fn cancel_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel()).count()
     }
 
-    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
-    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and also cancels the [token](crate::TaskContext::token) of
+    /// each running task, to ask its body to stop.
     pub fn cancel_and_signal_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }
 
-    /// Returns handles from the last to the first, as [`TaskSet::cancel_and_signal_all`](super::TaskSet) does.
+    /// Returns handles from the last to the first, the order in which [`TaskSet`](super::TaskSet) cancels.
     fn handles(&self) -> Vec<TaskHandle> {
         let state = self.shared.lock();
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Says that this thread is about to wait without a limit. Its token is here already.
+    /// Announces that this thread is about to wait without a limit. Its token is already on the list.
     fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
         let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
@@ -311,7 +313,7 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A thread or a future that takes from the queue. Its drop takes it off the list.
+/// A thread or a future that takes from the queue. Dropping it takes it off the list.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
     /// Zero while it is not on the list.
@@ -319,7 +321,7 @@ struct Taker<'a, T> {
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer, and passes the baton on; or the token that is raised when this has to look again. A taker
+    /// Returns the answer, and passes the baton on; or a token that is cancelled when this has to look again. A taker
     /// that was woken for nothing keeps its place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
         let clock = self.service.handle.clock();

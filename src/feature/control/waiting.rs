@@ -1,8 +1,9 @@
 //! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
-//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is therefore
-//! due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change),
-//! and moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
+//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is
+//! therefore due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a
+//! [change](Change), and moves the entry to where it then belongs, in one step under the locks of the task and of the
+//! queue.
 
 use super::Change;
 use crate::{
@@ -67,7 +68,7 @@ impl Standing {
     }
 }
 
-/// Carries out a change of a task that waits. Returns `true` if it had an effect.
+/// Carries out a change to a task that waits. Returns `true` if it had an effect.
 ///
 /// # Errors
 ///
@@ -88,7 +89,7 @@ pub(super) fn change_waiting(
     let moved = mover(slot, &mut |due, is_open| {
         let before = parts.standing(due, wall);
         let after = before.after(&change, repeats);
-        // A closed queue has its entries come nearer only.
+        // An entry of a closed queue may only become due earlier.
         if !is_open && after.due() > before.due() {
             return None;
         }
@@ -117,21 +118,14 @@ pub(super) fn change_waiting(
         }
         (Moved::Absent, _) => Err(change),
         _ => {
-            defer_drop(change, deferred);
+            deferred.push(|| discard(change));
             Ok(false)
         }
     }
 }
 
-/// A schedule may have user values; nothing else needs a drop.
-fn defer_drop(change: Change, deferred: &mut Deferred) {
-    if let Change::Schedule(..) = change {
-        deferred.push(|| discard(change));
-    }
-}
-
-/// Keeps what the entry does not show, once it has moved, and tells the features. It is passed how the task stood and
-/// stands, and whether its plan leaves the wall clock.
+/// Once the entry has moved, keeps what it does not show, and tells the features. Takes how the task stood and stands,
+/// and whether its plan leaves the wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
@@ -157,7 +151,7 @@ fn carry_out(
         let due = Some(after.due());
         extensions.on_replan(&mut Replan { plan, due, awaits_answer: false, deferred });
     }
-    // Last, because a trigger is the user's, and other tasks are not to wait for its drop.
+    // Last, because a trigger is the user's, and other tasks must not wait for its drop.
     if unused.is_some() {
         deferred.push(|| discard(unused));
     }

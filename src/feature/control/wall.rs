@@ -1,24 +1,22 @@
 //! A task whose trigger may plan on the wall clock: that clock decides whether it is time for a run.
 //!
-//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)), but never for longer than until
-//! the next look: a multiple of 30 s on the executor's clock. A worker that has taken it looks at the wall clock, on every
-//! system in the same way:
+//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)), but never beyond the
+//! next check: a multiple of 30 s on the executor's clock. A worker that has taken it checks the wall clock, in the
+//! same way on every system:
 //!
-//! * If it is *too early*, the worker queues the task again, for a better estimate or the next look. It takes no closure out,
-//!   counts no run, and asks no trigger.
-//! * If the clock was set back, the trigger may have moments between now and the plan. The worker *asks it again*, with no
-//!   lock held and the task in the state of one that runs, and then queues the task again. No run is counted.
+//! * If it is *too early*, the worker queues the task again, for a better estimate or the next check. It takes no
+//!   closure out, counts no run, and asks no trigger.
+//! * If the clock was set back, the trigger may have moments between now and the plan. The worker *asks it again*, with
+//!   no lock held and the task marked as running, and then queues the task again. No run is counted.
 //! * If the clock was set ahead of the moment, the run is late by what that clock shows.
 //!
-//! So a task follows the clock within 30 s, and the looks of all tasks fall together. Only the entry has the moment of a look:
-//! the plan, and what the task shows, is the estimate (`Task::due_by`).
-
-use std::time::SystemTime;
+//! So a task follows the clock within 30 s, and the checks of all tasks coincide. Only the entry has the moment of a
+//! check: the plan, and what the handle shows, is the estimate (`Task::due_by`).
 
 use super::waiting::Standing;
 use crate::{
     schedule::{Triggered, WallState, WallView},
-    task::{Call, Core, Parts, Question, Run, RunOutcome, Task, Verdict},
+    task::{Call, Core, Parts, Question, RunOutcome, Verdict},
     time::Timestamp,
 };
 
@@ -37,7 +35,7 @@ impl Call<'_> {
         let Some(view) = starting.and_then(Triggered::start_on_wall) else { return Ok(()) };
         match view.state {
             WallState::Due => {
-                // It may have been taken for a look.
+                // It may have been taken for a check.
                 run.planned.set(view.due);
             }
             WallState::Waits => return Err(Verdict::Again(view.due)),
@@ -56,32 +54,6 @@ impl Call<'_> {
     }
 }
 
-impl Run {
-    /// Notes for which moment of the wall clock the run was planned, if any.
-    pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
-        self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
-    }
-
-    /// Returns the moment of the wall clock for which the run was planned, if any.
-    pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
-        let (id, moment) = self.worker.planned_wall.get()?;
-        (id == self.id).then_some(moment)
-    }
-}
-
-impl Task {
-    /// Returns when the task is due if its entry is due at `entry`, which may be for a look.
-    pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
-        if !self.is_periodic() {
-            return entry;
-        }
-        self.with(|parts| match parts.view_wall() {
-            Some(view) => parts.standing(entry, Some(view)).due(),
-            None => entry,
-        })
-    }
-}
-
 impl Parts<'_> {
     pub(super) fn view_wall(&mut self) -> Option<WallView> {
         self.plan()?.schedule.view_wall()
@@ -90,18 +62,6 @@ impl Parts<'_> {
     /// Returns `true` if the task may run more than once.
     pub(super) fn repeats(&mut self) -> bool {
         self.is_periodic() && !self.control().is_some_and(|control| control.runs_once)
-    }
-
-    /// Returns `true` if a worker has the task and may queue it again without a run: it may have taken it for a look.
-    pub(super) fn is_looked_at(&self) -> bool {
-        self.is_periodic() && self.stage.is_scheduled()
-    }
-
-    /// Returns when a worker has to look at a task that waits for its plan on the wall clock.
-    pub(crate) fn look(&mut self) -> Option<Timestamp> {
-        let look = self.view_wall()?.look;
-        let is_extra_next = self.control().is_some_and(|control| control.is_extra_next);
-        (!is_extra_next).then_some(look)
     }
 
     /// Returns how the task stands if its entry is due at `due`.

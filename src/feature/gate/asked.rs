@@ -1,9 +1,10 @@
 //! A task with a [gate](crate::gate): the worker asks the gate before each run, and the gate may put the run off.
 //!
-//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task, which is
-//! [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races with the
-//! question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a request to a
-//! periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of [`Call::carry_out`].
+//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task,
+//! which is [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races
+//! with the question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a
+//! request to a periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of
+//! [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
@@ -16,35 +17,35 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after the
-//! answer, which may have been slow.
+//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after
+//! the answer, which may have been slow.
 //!
-//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A thread
-//! that ends the task before that step keeps the body from running, and a later one finds the body running. A run
-//! that does not take place is published as if another were to follow, and the task is then ended as a waiting one
+//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A
+//! thread that ends the task before that step keeps the body from running; a later one finds the body running. A run
+//! that does not take place is published as if another were to follow, and the task is then ended like a waiting one
 //! ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
-//! Asking again means another deadline for the entry in the queue. [`Asked`] keeps what the entry does not say: the
-//! moment the run was planned for, how often the gate was asked, and the deadline the task was queued for. A worker
-//! that takes the task for just that deadline has the same tick before it, unless the gate was told of another plan
-//! meanwhile: that is another tick, even if it returns to the same moment. An extra run has its own, beside the plan.
+//! To ask again is to queue the entry with another deadline. [`Asked`] keeps what the entry does not say: the moment
+//! the run was planned for, how often the gate was asked, and the deadline the task was queued for. A worker that takes
+//! the task for exactly that deadline has the same tick, unless the gate was told of another plan meanwhile: that is
+//! another tick, even if it is for the same moment. An extra run has its own tick, beside the plan's.
 //!
 //! # An answer that comes later
 //!
 //! Until a gate has answered, its task is in the queue, due at the moment for which it was taken, but
-//! [parked](crate::entry::Timing). The thread that answers first puts the answer into the slot, and then lets the task go as a
-//! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the answer
-//! when it queues the task. So no answer is overlooked.
+//! [parked](crate::entry::Timing). The answering thread puts the answer into the slot first, and then lets the task go
+//! as a group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees
+//! the answer when it queues the task. So no answer is overlooked.
 //!
-//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that gives it
-//! another one, under the task's lock, drops the wait, and lets the entry go if it was parked.
+//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that
+//! gives it another moment drops the wait, under the task's lock, and lets the entry go if it was parked.
 //!
 //! # The token of a leased run
 //!
-//! A lost lease must raise its run's token but not call the task off, which is what raising the task's token means. So
-//! a leased run has a task's token of its own, as one with a time limit does; the lease gets its parent.
+//! A lost lease must cancel its run's token but not call the task off, as cancelling the task's token would. So a
+//! leased run has a token of its own, as a run with a time limit does; the lease gets that token's parent.
 
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ pub(crate) struct Gated {
     pool: Weak<Pool>,
     /// The tick of the plan that waits, and that of an extra run.
     ticks: [Option<Asked>; 2],
-    /// The answer for the tick of the two whose entry is queued.
+    /// The awaited answer, for whichever of the two ticks is queued.
     awaited: Option<AwaitedReply>,
 }
 
@@ -83,7 +84,7 @@ struct Asked {
     attempt: u32,
 }
 
-/// The answer for which a task waits, parked in the queue.
+/// The answer that a task waits for, parked in the queue.
 struct AwaitedReply {
     answer: PendingEntry,
     is_extra: bool,
@@ -93,14 +94,15 @@ struct AwaitedReply {
 pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
-    /// The entry that was pending.
+    /// The answer that was awaited, if there was one.
     answer: Option<Entry>,
 }
 
 /// The lease that a run holds.
+#[derive(Clone)]
 pub(crate) struct HeldLease {
-    pub(crate) lease: Arc<dyn Lease>,
-    /// Raised when the lease is lost; the parent of the task's token.
+    pub(super) lease: Arc<dyn Lease>,
+    /// Cancelled when the lease is lost; the parent of the task's token.
     pub(crate) token: CancellationToken,
 }
 
@@ -109,7 +111,7 @@ impl Gated {
         Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
-    /// Takes the awaited answer if it is about another tick than the one for which the task is due.
+    /// Takes the awaited answer if it is for a tick other than the one that the task is due for.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         let Self { ticks, awaited, .. } = self;
         ticks[0].take_if(|_| is_replanned);
@@ -144,7 +146,7 @@ impl Gated {
         if !queuing.awaits_answer {
             return;
         }
-        // It is due, and what runs the tasks that are due has to wait for the answer.
+        // It is due, so a shutdown that runs due tasks has to wait for the answer.
         queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
         if self.is_awaiting() {
             queuing.elsewhere = Some(Timing::Parked { due: queuing.due });
@@ -171,7 +173,7 @@ impl Gated {
 }
 
 impl Task {
-    /// Drops an answer for which the task waits: it is run by hand.
+    /// Drops an answer that the task waits for, since it is run by hand.
     pub(crate) fn leave_gate(&self) {
         let awaited = self.with(|parts| parts.extensions()?.gate.as_mut()?.awaited.take());
         discard(awaited);
@@ -183,12 +185,12 @@ impl Task {
 }
 
 impl Run {
-    pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
-        self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
+    fn lease(&self) -> Option<Arc<dyn Lease>> {
+        self.worker.extensions.borrow().lease.as_ref().map(|held| Arc::clone(&held.lease))
     }
 
     pub(crate) fn is_leased(&self) -> bool {
-        self.worker.held.borrow().is_some()
+        self.worker.extensions.borrow().lease.is_some()
     }
 }
 
@@ -264,7 +266,7 @@ impl Call<'_> {
         if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
 
-    /// Returns `true` if the lease of the run is lost before it begins, or panics.
+    /// Returns `true` if the run's lease is lost before the run begins, or panics.
     fn has_lost_lease(&self) -> bool {
         let Some(lease) = self.run.lease() else { return false };
         let mut is_lost = true;
@@ -309,7 +311,7 @@ impl Call<'_> {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
         let held = HeldLease { lease, token };
-        let before = self.run.worker.held.borrow_mut().replace(held);
+        let before = self.run.worker.extensions.borrow_mut().lease.replace(held);
         debug_assert!(before.is_none(), "a worker has one run at a time");
         let is_watched =
             self.call_gate(FailureSource::Lease, &mut || watched.watch(raised.clone()));
@@ -320,13 +322,13 @@ impl Call<'_> {
     }
 
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
-        let Some(held) = self.run.worker.held.borrow_mut().take() else { return };
+        let Some(held) = self.run.worker.extensions.borrow_mut().lease.take() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, &mut || held.lease.leave(end, next));
         self.hooks.drops(self.run.id).discard(held);
     }
 
-    /// Leaves the lease of the run, and its token.
+    /// Leaves the lease of the run, and drops the token.
     #[cold]
     pub(crate) fn leave_leased(&self) {
         let (end, next) = match &self.outcome {
@@ -339,7 +341,7 @@ impl Call<'_> {
             next.filter(|_| !self.run.is_extra.get()).and_then(|next| self.run.next_due(next));
         self.leave_lease(end, next);
         let token = self.run.task.with(|parts| {
-            // Unless the task has called itself off by it.
+            // The token stays if the task has called itself off with it.
             let is_kept = !parts.is_periodic() || parts.is_called_off();
             parts.extras().token.take_if(|_| !is_kept)
         });
@@ -407,7 +409,7 @@ impl Call<'_> {
         if trace::is_listening() {
             trace::skipped_by_gate(run.id, run.task.name().as_deref(), run.number());
         }
-        // The panic of a trigger counts as a failed run.
+        // A trigger's panic counts as a failed run.
         if !matches!(skipped, RunOutcome::Ended(Err(_))) {
             run.stats().count_skip(run.uncounted());
         }

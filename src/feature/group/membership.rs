@@ -1,19 +1,20 @@
 //! A task in a [group](super): its record of the membership, and its reports to the group.
 //!
-//! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own, which the
-//! thread takes under that of the task. So the group knows of a step of the task as soon as any thread can see it: that it
-//! starts, is queued again, is due at another moment, or has ended. The thread makes the group's changes to *other* tasks
-//! ([`Deferred`]) after it has released the task's lock.
+//! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own,
+//! which the thread takes while it holds the task's. So the group knows of each step of the task as soon as any thread
+//! can see it: that it starts, is queued again, is due at another moment, or has ended. The thread makes the group's
+//! changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released
 //!
-//! A member that will be queued again gives its permit back in the step that queues it ([`on_requeue`](Membership::on_requeue)),
-//! whether it has run, or its gate has skipped the run or put it off. Every other member leaves ([`on_end`](Membership::on_end))
-//! in the step in which its end becomes visible; one that was cancelled in its run, when the body has returned.
+//! A member that will be queued again gives its permit back in the step that queues it
+//! ([`on_requeue`](Membership::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every
+//! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible; one that was cancelled
+//! while it ran leaves when the body has returned.
 //!
-//! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. It gives
-//! the permit back if it gets another moment meanwhile ([`on_replan`](Membership::on_replan)), or if its group is paused when
-//! the answer comes.
+//! A member that waits for the answer of its gate keeps its permit, or others would overtake it each time. It gives the
+//! permit back if it gets another moment meanwhile ([`on_replan`](Membership::on_replan)), or if its group is paused
+//! when the answer comes.
 
 use super::{
     roll::{Member, MemberKey, WaitsFor},
@@ -30,7 +31,7 @@ use crate::{
 };
 
 pub(crate) struct Membership {
-    group: Arc<GroupState>,
+    pub(crate) group: Arc<GroupState>,
     at_shutdown: AtShutdown,
     /// The key by which the group lists it, once it has entered.
     key: Option<MemberKey>,
@@ -46,11 +47,7 @@ impl Membership {
         Self { group, at_shutdown, key: None, has_left: false, refused: None, replanned: None }
     }
 
-    pub(crate) fn group_name(&self) -> &Arc<str> {
-        &self.group.name
-    }
-
-    /// Leaves the group, for good. The task is not part of the schedule any more.
+    /// Leaves the group for good. The task is no longer part of the schedule.
     fn leave(&mut self, ended: Ended, name: &Option<Arc<str>>, deferred: &mut Deferred) {
         let key = self.key.filter(|_| !self.has_left);
         self.has_left = true;
@@ -59,7 +56,7 @@ impl Membership {
         }
     }
 
-    /// Enters the group. Fails with the reason why the task has to end if it came too late.
+    /// Enters the group. If the task came too late, fails with the reason why it has to end.
     fn enter(
         &mut self,
         task: &Arc<Task>,
@@ -78,7 +75,7 @@ impl Membership {
         }
         let (id, planned) = (call.run.id, call.run.planned());
         if self.key.is_none() {
-            // A worker has taken the task before its submission has entered it. If it comes too late the group says so.
+            // A worker took the task before its submission entered it. If it came too late, `ask` says so.
             let _ = self.enter(&call.run.task, Ticket::without_slot(id), planned, false);
         }
         match self.key.map_or(Ok(true), |key| self.group.roll().ask(key)) {
@@ -91,7 +88,7 @@ impl Membership {
         }
     }
 
-    /// Before the member can leave by this run: so the group never has a task that failed without a run that did.
+    /// Called before the member can leave by this run, so the group never counts a failed task without a failed run.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
         if call.is_run && !self.has_left && !call.run.is_by_hand() {
             let mut roll = self.group.roll();
@@ -135,7 +132,7 @@ impl Membership {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
         match self.key {
             None => self.replanned = Some(due),
-            // It waits on for the same answer, with its permit.
+            // It goes on waiting for the same answer, with its permit.
             Some(_) if replan.awaits_answer => {}
             Some(key) => {
                 let key = self.group.step(replan.deferred, |roll| roll.replan(key, due));
@@ -164,7 +161,7 @@ impl Membership {
 
 /// A task that may be in a group, as the pool sees it.
 impl Task {
-    /// Enters the group of the task, which is in the queue. Fails with the reason why the task has to end if it came too late.
+    /// Enters the group of the task, which is queued. If it came too late, fails with the reason why it has to end.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,
@@ -175,7 +172,7 @@ impl Task {
             let membership = parts.extensions().and_then(|extensions| extensions.group.as_mut());
             let Some(membership) = membership else { return Ok(()) };
             if membership.key.is_some() {
-                // A worker has taken the task before, and has entered it.
+                // A worker has already taken the task, and has entered it.
                 return Ok(());
             }
             if membership.has_left {
@@ -190,7 +187,7 @@ impl Task {
         })
     }
 
-    /// Takes the task out of its group: it is not part of the schedule any more.
+    /// Takes the task out of its group: it is no longer part of the schedule.
     pub(crate) fn leave_group(&self) {
         let mut deferred = Deferred::default();
         self.with(|parts| {
@@ -202,7 +199,7 @@ impl Task {
         deferred.run();
     }
 
-    /// Returns the group of a task that has not left it, whether it has entered it already or not.
+    /// Returns the task's group, unless the task has left it, whether or not it has entered yet.
     pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
         self.with(|parts| {
             let membership = parts.extensions()?.group.as_ref()?;

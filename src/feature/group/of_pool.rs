@@ -1,20 +1,20 @@
 //! The groups of a pool: operations that need a group, its members and their entries in the queue at once.
 //!
-//! A group decides under its own lock, and knows no queue ([`GroupState`]). The functions here carry its decisions out, one
-//! member after the other, with no lock held. The pool lists its groups, weakly, for what all of them have to know: another
-//! core pool size, and a shutdown.
+//! A group decides under its own lock, and knows no queue ([`GroupState`]). The functions here carry its decisions out,
+//! one member after the other, with no lock held. The pool lists its groups, weakly, to tell all of them of another
+//! core pool size or of a shutdown.
 //!
 //! # Where groups meet a shutdown
 //!
-//! A member that its group has parked is due all the same, and the queue knows when ([`Timing`](crate::entry::Timing)). So a
-//! shutdown decides about it as about any other entry, and a closed queue still admits a task that was taken and has to wait
-//! ([`Requeue::Turn`](crate::entry::Requeue)), if what closed it would have kept the task.
+//! A member that its group has parked is due all the same, and the queue knows when ([`Timing`](crate::entry::Timing)).
+//! So a shutdown decides about it as about any other entry, and a closed queue still admits a task that was taken and
+//! has to wait ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed it would have kept the task.
 //!
-//! A member that is parked because its group is *paused* is as good as a paused task: an executor that does not keep delayed
-//! tasks ends it. The group is told so under its lock, ends what comes later as well, and is never paused again. So the pause
-//! of a group keeps an executor from its end only where that of a task would.
+//! A member that is parked because its group is *paused* is treated like a paused task: an executor that does not keep
+//! delayed tasks ends it. The group learns so under its lock, also ends members that come later, and is never paused
+//! again. So pausing a group delays an executor's end only where pausing a task would.
 
-use super::{GroupState, Member, Roll};
+use super::{GroupState, Roll, roll::Member};
 use crate::{
     CancelReason,
     drained::DrainedTask,
@@ -32,8 +32,8 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it reads
-    /// the list: the lock orders the two.
+    /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it
+    /// reads the list: the lock orders the two.
     pub(super) fn add(&self, group: &Arc<GroupState>) {
         let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
         let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);
@@ -53,8 +53,8 @@ impl Groups {
 }
 
 impl Pool {
-    /// Ends members that their group has called off, or that run. Returns how many ended: a worker may have been faster
-    /// with one called off.
+    /// Ends members that their group has called off, or that run. Returns how many ended, including called-off ones
+    /// that a worker ended first.
     pub(crate) fn end_called_off(
         &self,
         members: Vec<Member>,
@@ -71,8 +71,8 @@ impl Pool {
         ended
     }
 
-    /// Takes out of the queue a member that its group has called off, for the caller of the group's shutdown; or asks
-    /// its body to stop, if it runs.
+    /// Takes a member that its group has called off out of the queue, for the caller of the group's shutdown; if it
+    /// runs, asks its body to stop.
     pub(crate) fn drain_member(&self, member: Member, reason: CancelReason) -> Option<DrainedTask> {
         let task = member.task.upgrade()?;
         if member.is_running() {

@@ -1,7 +1,7 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
-//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*, *asking*,
-//! *running* or *called off*.
+//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*,
+//! *asking*, *running* or *called off*.
 //!
 //! ```text
 //!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
@@ -15,7 +15,8 @@
 //!
 //! These hold whenever the lock is free:
 //!
-//! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are parked.
+//! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are
+//!   parked.
 //! * `running` and `asking` count such members: together at most as many as there are permits, unless the limit
 //!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
@@ -30,7 +31,7 @@ use std::{collections::BTreeMap, mem};
 use crate::{
     CancelReason,
     entry::Ticket,
-    feature::{AtShutdown, ShutdownPolicy},
+    feature::{AtShutdown, Keeps},
     shutdown_report::{ShutdownReport, TaskSummary},
     statistics::{Ended, Totals},
     sync::{Arc, Weak},
@@ -46,9 +47,9 @@ type Members = BTreeMap<MemberKey, Member>;
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) task: Weak<Task>,
-    /// With the slot in which it was at first.
+    /// With the slot that it had at first.
     pub(crate) ticket: Ticket,
-    /// When it is due, or was when it started.
+    /// When it is due, or was due when it started.
     pub(crate) due: Timestamp,
     at_shutdown: AtShutdown,
     stands: Stands,
@@ -93,7 +94,7 @@ pub(crate) enum WaitsFor {
 #[derive(Default)]
 pub(crate) struct Roll {
     pub(crate) limit: usize,
-    /// The numbers of workers that the group leaves to others, and that the pool is to have.
+    /// How many workers the group leaves to others, and how many the pool is to have.
     pub(crate) reserved: usize,
     pub(crate) workers: usize,
     pub(crate) is_paused: bool,
@@ -125,8 +126,8 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit and no
-    /// worker, so the number of workers counts only if some are reserved.
+    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit
+    /// and no worker, so the number of workers counts only if some are reserved.
     fn permits(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -176,17 +177,17 @@ impl Roll {
         admitted
     }
 
-    /// Starts a member that a worker has taken, if it may start; otherwise it is queued again, and waits. Fails with the reason
-    /// why it ends instead.
+    /// Starts a member that a worker has taken, if it may start; otherwise the worker queues it again, and it waits.
+    /// Fails with the reason if it has to end instead.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
-        // The executor has given the others back.
+        // The executor has given back a member that is not listed.
         let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
         if let Stands::CalledOff(reason) = member.stands {
             return Err(reason);
         }
         self.admit_to_wait(member.at_shutdown)?;
         let may_start = match member.stands {
-            // It has its permit, so it waits for no other member, but a pause holds it as well.
+            // It has its permit, so it waits for no other member, but a pause stops it too.
             Stands::Asking => !self.is_paused,
             _ => self.is_first(key),
         };
@@ -196,8 +197,8 @@ impl Roll {
         Ok(may_start)
     }
 
-    /// Notes that a member which a worker has is queued again. Returns `true` if it is parked: it is to wait for its turn,
-    /// and it is still not its turn.
+    /// Notes that a worker queues a member again. Returns `true` if the member is parked: it is to wait for its turn,
+    /// which still has not come.
     ///
     /// # Errors
     ///
@@ -231,8 +232,8 @@ impl Roll {
         Ok(is_parked)
     }
 
-    /// Notes that a member in the queue is due at another moment, for which it has no permit. A parked one that is due later
-    /// is let go: it waits for its turn when a worker finds it due again. Returns its key.
+    /// Notes that a member in the queue is due at another moment, for which it has no permit. A parked one that is now
+    /// due later is let go: it waits for its turn when a worker finds it due again. Returns its new key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
         if !matches!(member.stands, Stands::Pending { .. } | Stands::Asking) {
@@ -283,7 +284,7 @@ impl Roll {
         self.pending.get(&key).is_some_and(Member::is_parked)
     }
 
-    /// Returns the parked members whose turn has come, which are parked no longer, for the caller to let them go.
+    /// Marks the parked members whose turn has come as no longer parked, and returns them for the caller to let go.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
         let mut released = mem::take(&mut self.let_go);
         if self.parked == 0 {
@@ -323,8 +324,8 @@ impl Roll {
         is_possible
     }
 
-    /// Calls off the `unwanted` members that do not run: none of them starts from here on. Returns all unwanted ones, for the
-    /// caller to end them, in the order in which they were submitted.
+    /// Calls off the `unwanted` members that do not run: none of them starts from here on. Returns all unwanted ones in
+    /// the order of their submission, for the caller to end them.
     pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
@@ -346,8 +347,8 @@ impl Roll {
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
     }
 
-    /// Called when the executor is shut down. If the group is paused, returns the members that the executor does not keep,
-    /// called off, since the pause would keep them from running.
+    /// Called when the executor is shut down. If the group is paused, calls off and returns the members that the
+    /// executor does not keep, since the pause would keep them from running.
     pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
@@ -386,55 +387,11 @@ impl Roll {
         (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }
 
-    /// Ends the group if it is to end and nothing of it is left. Returns `true` if it has ended.
+    /// Ends the group if it is ending and nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
         let is_ending = self.is_shut_down() || self.executor_keeps.is_some();
         let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;
         self.is_terminated |= is_ending && is_empty;
         self.is_terminated
-    }
-}
-
-/// Which tasks a shutdown keeps, and why the others end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keeps {
-    /// Those that are due, and those whose own policy says so.
-    pub(crate) any: bool,
-    pub(crate) delayed: bool,
-    pub(crate) periodic: bool,
-    pub(crate) reason: CancelReason,
-}
-
-impl Keeps {
-    pub(crate) fn none(reason: CancelReason) -> Self {
-        Self { any: false, delayed: false, periodic: false, reason }
-    }
-
-    pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
-        match at_shutdown {
-            AtShutdown::OneShot if is_delayed => self.delayed,
-            AtShutdown::OneShot => self.any,
-            AtShutdown::Series => self.periodic,
-            AtShutdown::Chosen(policy) => self.any && policy == ShutdownPolicy::Keep,
-        }
-    }
-
-    /// Restricts `kept` to no more than this, and returns it: a policy that is switched on again brings nothing back.
-    fn narrow(self, kept: &mut Option<Self>) -> Self {
-        let before = kept.unwrap_or(self);
-        *kept.insert(Self {
-            any: before.any && self.any,
-            delayed: before.delayed && self.delayed,
-            periodic: before.periodic && self.periodic,
-            reason: self.reason,
-        })
-    }
-
-    /// Fails if a shutdown ends such a task.
-    fn admit(kept: Option<Self>, at: AtShutdown, is_delayed: bool) -> Result<(), CancelReason> {
-        match kept {
-            Some(kept) if !kept.keeps(at, is_delayed) => Err(kept.reason),
-            _ => Ok(()),
-        }
     }
 }

@@ -1,44 +1,46 @@
 //! A group of tasks: how many of them may run at once, in which order, and whether they may at all.
 //!
-//! A group has a lock of its own and knows its members, but neither the queue nor what a member runs. A task in a group knows
-//! it by a [`Membership`](super::Membership); no other task is asked anything.
+//! A group has a lock of its own and knows its members, but neither the queue nor what a member runs. A task in a group
+//! refers to it by a [`Membership`](super::Membership); other tasks have none.
 //!
 //! # A task that waits for its group
 //!
 //! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it again,
-//! [parked](crate::entry::Timing). So a member that waits occupies no worker, other tasks that are due pass it, and every call
-//! that counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
+//! [parked](crate::entry::Timing). So a waiting member occupies no worker, other due tasks pass it, and every call that
+//! counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
 //!
 //! # The order
 //!
-//! Pending members stand in an ordered set, by the moment when they are due and then by their sequence, as in the queue. A
-//! member may start if fewer than *free* members stand before it, where *free* is the number of permits that are left. That
-//! is strict: of two workers that have taken two members, the one with the later member is refused even if it asks first and
-//! a permit is free.
+//! Pending members are in an ordered set, by the moment when they are due and then by their sequence, as in the queue.
+//! A member may start if fewer than *free* members come before it, where *free* is the number of permits left. That
+//! order is strict: of two workers that have taken two members, the one with the later member is refused even if it
+//! asks first and a permit is free.
 //!
 //! # Why each member starts eventually
 //!
-//! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is about
-//! to let go. Every step that gives a member another rank, or the group another number of permits, ends by looking for parked
-//! members among the first *free*: a run that ends, a member that leaves, is queued again or gets another plan, another
-//! limit, another size of the pool, and the end of a pause. The thread marks these as no longer parked under the group's
-//! lock, and moves their entries to when they are due once it has released the lock. No user code runs in between.
+//! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is
+//! about to let go. Every step that gives a member another rank, or the group another number of permits, ends by
+//! looking for parked members among the first *free*: when a run or a pause ends, when a member leaves, is queued again
+//! or gets another plan, and when the limit or the pool size changes. Under the group's lock, the thread marks those
+//! members as no longer parked; after it has released the lock, it moves their entries to when they are due. No user
+//! code runs in between.
 //!
-//! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second time: it
-//! sees a permit that was released since the refusal. A later step finds a parked member, and a thread that lets it go waits
-//! for the task's lock, and finds the entry in the queue. The start of a member takes one permit and one place before all
-//! others, so it changes the turn of no other member.
+//! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second
+//! time, so it sees a permit that was released since the refusal. A later step finds the member parked; the thread that
+//! lets it go waits for the task's lock, and finds the entry in the queue. A member that starts takes one permit and
+//! frees one place before the others, so no other member's turn changes.
 //!
 //! # Locks
 //!
-//! The lock of a group comes after the lock of a task, and no lock is taken under it. A call leaves its work on other tasks in
-//! [`Deferred`], for a thread that holds no lock.
+//! A thread takes a group's lock after a task's, and no lock under it. It leaves work on other tasks in [`Deferred`],
+//! and does that once it holds no lock.
 //!
 //! # Members that are not known yet
 //!
-//! A task enters its group when its submission has put it into the queue, or when a worker asks for it, if that is first. It
-//! is not in the order before that, since a submitter that waits for room may wait for a task behind it. A submission that is
-//! under way keeps a group that was shut down from its end ([`Joining`]); so one that waits for room is told of the shutdown.
+//! A task enters its group when its submission has put it into the queue, or when a worker asks for it, whichever is
+//! first. Before that it has no place in the order, since a submitter that waits for room may wait for a task behind
+//! it. A submission under way keeps a group that was shut down from ending ([`Joining`]), so one that waits for room
+//! learns of the shutdown.
 
 use std::task::Waker;
 
@@ -60,7 +62,7 @@ pub(crate) struct GroupState {
     pub(super) roll: Watched<Roll>,
 }
 
-/// A submission to a group that is under way: the group does not end before this is dropped.
+/// A submission under way to a group, which does not end before this is dropped.
 pub(crate) struct Joining(Arc<GroupState>);
 
 impl Drop for Joining {
@@ -70,13 +72,13 @@ impl Drop for Joining {
 }
 
 impl GroupState {
-    /// Locks the group, to read it, or to change what gives no other member its turn.
+    /// Locks the group, to read it, or to make a change that gives no other member its turn.
     pub(crate) fn roll(&self) -> WatchedGuard<'_, Roll> {
         self.roll.lock()
     }
 
-    /// Changes the group, under the lock of a member. Lets go the members whose turn has then come, and wakes the
-    /// threads that wait for the end of the group.
+    /// Changes the group, under the lock of a member. Then `deferred` releases members whose turn has come, and wakes
+    /// the threads that wait for the end of the group.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,
@@ -95,7 +97,7 @@ impl GroupState {
         answer
     }
 
-    /// Changes the group, with no lock held, and lets go the members whose turn has come.
+    /// Changes the group, with no lock held, and releases members whose turn has come.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
         let mut deferred = Deferred::default();
         let answer = self.step(&mut deferred, change);

@@ -1,12 +1,12 @@
 //! The time limit of a series, which applies to each run.
 //!
-//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]); when the body has
-//! returned it disarms that and looks at the clock. If the time is up by then, the worker does what the timer thread was late
-//! to do. So a run has failed if and only if it took its time or longer, on a manual clock to the nanosecond.
+//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]); when the
+//! body has returned it disarms that and checks the clock. If the time is up, the worker does what the timer thread has
+//! not done. So a run fails if and only if it took its limit or longer, on a manual clock to the nanosecond.
 //!
-//! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only raises the
-//! token, which is the run's own, and when the body has returned the run has failed, whatever it has returned
-//! ([`Run::note_over_limit`]).
+//! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only cancels
+//! the token, which is the run's own, and the run fails when the body returns, whatever it returns
+//! ([`Run::overrule`]).
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ impl Around {
     /// Returns the code around each run that limits the run to `budget`.
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
-        let (hooks, exceeded) = (pool.callbacks.hooks.clone(), pool.timeouts.exceeded.clone());
+        let (hooks, exceeded) =
+            (pool.callbacks.hooks.clone(), pool.extensions.timeouts.exceeded.clone());
         let limits = SeriesLimit { budget, hooks, exceeded };
         Some(Self::new(move |body| {
             let mut limited = Run::watched().map(|run| LimitedRun::begin(run, &limits, &timer));
@@ -101,7 +102,7 @@ impl Drop for LimitedRun<'_> {
             } else {
                 limits.exceeded.count();
             }
-            Run::note_over_limit(limits.budget);
+            Run::overrule(Failure::of_time_limit(limits.budget));
         }
         run.task.end_limited_run(is_over);
     }

@@ -1,27 +1,27 @@
-//! The timer thread, which acts at a moment although every worker may be busy.
+//! The timer thread, which acts on time although every worker may be busy.
 //!
-//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
-//! of runs have a queue of their own, and a thread that takes from it. It starts with the first *expiry*, a call at a moment,
-//! and ends with the pool.
+//! A worker cannot watch its own task, and all workers may be busy with overlong tasks. So the time limits of tasks and
+//! of runs have a queue of their own, and a thread that takes from it. The thread starts with the first *expiry*, a
+//! call at a set moment, and ends with the pool.
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is
-//! about to act on one, and is the last that is in no user code, starts another first. The first limit that expires therefore
-//! makes the second thread, and these two take turns as leader and follower. A thread that comes back and finds two others
-//! ends. If no thread can be started, the limits wait for the user code of this one, or for the next task that has a limit,
-//! whose submission tries again.
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So the last
+//! timer thread that is not in user code starts another before it acts on one. The first limit that expires therefore
+//! starts the second thread, and these two take turns as leader and follower. A thread that comes back and finds two
+//! others ends. If no thread can be started, the limits wait for the user code of this one, or for the next submission
+//! of a task with a limit, which tries again.
 //!
-//! A thread counts from before its start, so that no two threads start one for the same reason. The thread factory may lose it
-//! although the start has not failed: the drop of a [`TimerThread`] that has not run takes it off the count and starts another.
-//! It does so whether or not a limit is pending, because a submission that has seen the thread counted may be about to arm
-//! one.
+//! A thread is counted before its start, so that no two threads start one for the same reason. The thread factory may
+//! lose it although the start did not fail: then the drop of the [`TimerThread`], which has not run, takes it off the
+//! count and starts another, whether or not a limit is pending, because a submission that has seen the thread counted
+//! may be about to arm one.
 //!
 //! # The end
 //!
-//! Each expiry is a party of the pool's termination, since it runs user code. When the pool ends it empties the queue, and
-//! nothing expires any more. The entry of a timeout refers to this queue and not to the pool: otherwise a task that the
-//! pool's own rejection handler has kept would keep the pool alive.
+//! Each expiry is a party to the pool's termination, since it runs user code. When the pool ends, it empties the queue,
+//! and nothing expires any more. The entry of a timeout refers to this queue and not to the pool: otherwise a task that
+//! the pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
 
@@ -42,9 +42,9 @@ use crate::{
     unwind::discard,
 };
 
-pub(crate) type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
+type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 
-// The pool whose limit the thread has found to have come.
+// The pool whose limit the thread acts on.
 scoped_thread_local!(static POOL: Arc<Pool>);
 
 /// Returns what the timer thread does when a limit has come.
@@ -52,7 +52,7 @@ pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
     Node::alarm(Alarm::Act(Box::new(|| POOL.with(|pool| act(pool)))))
 }
 
-/// Acts for a limit that has come. The caller is a party of the termination.
+/// Acts on a limit that has come. The caller is a party to the termination.
 pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
     POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }
@@ -91,7 +91,7 @@ impl Timeouts {
 
     /// Returns the queue if something takes from it.
     fn running(&self) -> Option<&Arc<ExpiryQueue>> {
-        // Ordering: pairs with the store in `runs`, so a thread that sees it run sees the queue.
+        // Ordering: pairs with the store in `runs`, so a thread that sees `true` sees the queue.
         if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
     }
 
@@ -128,11 +128,11 @@ struct TimerThread {
 impl TimerThread {
     fn new(pool: &Arc<Pool>, queue: &Arc<ExpiryQueue>) -> Self {
         pool.clock().worker_starts();
-        pool.timeouts.free.fetch_add(1, Ordering::Relaxed);
+        pool.extensions.timeouts.free.fetch_add(1, Ordering::Relaxed);
         Self { pool: Arc::clone(pool), queue: Arc::clone(queue), has_begun: false }
     }
 
-    /// Runs what expires. See the head of the module for how many threads do so.
+    /// Acts on what expires. See the head of the module for how many threads do so.
     fn work(mut self) {
         self.has_begun = true;
         let Self { pool, queue, .. } = &self;
@@ -140,7 +140,7 @@ impl TimerThread {
         let _scope = pool.lifecycle.enter(Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
         set_timer_slack(pool.spawner.timer_slack);
-        let free = &pool.timeouts.free;
+        let free = &pool.extensions.timeouts.free;
         while let Some((entry, _)) = queue.take() {
             if !pool.lifecycle.register() {
                 discard(entry.element);
@@ -162,7 +162,7 @@ impl TimerThread {
 impl Drop for TimerThread {
     fn drop(&mut self) {
         let Self { pool, has_begun, .. } = self;
-        let timers = &pool.timeouts;
+        let timers = &pool.extensions.timeouts;
         pool.clock().worker_ended();
         let is_last = !*has_begun && timers.free.fetch_sub(1, Ordering::Relaxed) == 1;
         if is_last && timers.running().is_some() {
@@ -182,11 +182,11 @@ impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
-        let queue = Arc::clone(pool.timeouts.queue.get()?);
+        let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
         Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
-    /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
+    /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends first.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
@@ -195,7 +195,7 @@ impl Timer {
     }
 }
 
-/// A timeout that is armed. Dropping it disarms the timeout.
+/// An armed timeout. Dropping this disarms it.
 pub(super) struct TimeoutGuard {
     queue: Arc<ExpiryQueue>,
     ticket: Ticket,
@@ -213,8 +213,8 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(());
         }
-        if self.timeouts.running().is_none() {
-            return self.start_timer_thread(&|| self.timeouts.running().is_none());
+        if self.extensions.timeouts.running().is_none() {
+            return self.start_timer_thread(&|| self.extensions.timeouts.running().is_none());
         }
         self.ensure_free_timer_thread();
         Ok(())
@@ -222,7 +222,7 @@ impl Pool {
 
     /// Starts another timer thread if all are in user code, or have been lost.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
-        let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
+        let is_needed = || self.extensions.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {
             let started = self.start_timer_thread(&is_needed);
             started.unwrap_or_else(|error| trace::spawn_failed(&error));
@@ -231,7 +231,7 @@ impl Pool {
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
-        let timers = &self.timeouts;
+        let timers = &self.extensions.timeouts;
         self.start_helper("timeouts", is_needed, &|| timers.runs(), &|| {
             let thread = TimerThread::new(self, timers.queue(self.clock()));
             Box::new(|| thread.work())

@@ -1,12 +1,11 @@
-//! The window in which a task is queued and no worker is left, which is too short to be hit by
-//! chance.
+//! The window in which a task is queued and no worker is left: it is too short to hit by chance.
 
 use std::io;
 
 use super::*;
 use crate::{ScheduledThreadPoolExecutor, Worker, patience::LONG, task::Node};
 
-/// Queues a task like a submission that saw a worker which has retired since.
+/// Queues a task like a submission that saw a worker that has since retired.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {
     let task: Arc<Task> = Node::once(|| 7);
     let now = pool.clock().read();
@@ -54,7 +53,7 @@ fn a_task_that_was_moved_is_withdrawn() {
     let pool = Arc::clone(executor.pool());
     let (_, ticket) = offer_without_worker(&pool);
     let moved = [Timing::Parked { due: Timestamp::NEVER }, Timing::At(Timestamp::PAST)];
-    // Another takes the slot between the two.
+    // Another task takes the slot between the two.
     let mut other = None;
     for timing in moved {
         let found = if other.is_none() { ticket } else { Ticket::without_slot(ticket.sequence) };

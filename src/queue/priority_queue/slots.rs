@@ -87,8 +87,15 @@ impl<E> Slots<E> {
         let element = self.take(slot).map(UnderLock::new)?;
         let (index, offset) = (chunk_of(slot), slot & MASK as u32);
         let chunk = &mut self.chunks[index as usize];
-        chunk.positions[offset as usize] = mem::replace(&mut chunk.free, offset);
         chunk.used -= 1;
+        if chunk.used == 0 {
+            // It is filled from its first place on: a submitter that read the free list would wait for lines that the worker
+            // has just written.
+            chunk.positions.clear();
+            chunk.free = NONE;
+        } else {
+            chunk.positions[offset as usize] = mem::replace(&mut chunk.free, offset);
+        }
         if index != self.near {
             self.note_freed(index);
         }
@@ -340,39 +347,36 @@ impl<E> Chunk<E> {
 
     #[inline(always)]
     fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
-        self.used += 1;
-        let offset = self.free;
+        let mut offset = self.free;
         if offset == NONE {
+            offset = self.positions.len() as u32;
             self.positions.push(position);
-            return self.push(element);
+        } else {
+            self.free = mem::replace(&mut self.positions[offset as usize], position);
         }
-        self.free = mem::replace(&mut self.positions[offset as usize], position);
-        self.fill(offset, element)
+        self.store(offset, element)
     }
 
     #[inline(always)]
     fn insert_far(&mut self, element: UnderLock<E>, key: u128) -> u32 {
-        self.used += 1;
-        let offset = self.free;
+        let mut offset = self.free;
         if offset == NONE {
+            offset = self.keys.len() as u32;
             self.keys.push(key);
-            return self.push(element);
+        } else {
+            self.free = mem::replace(&mut self.keys[offset as usize], key) as u32;
         }
-        self.free = mem::replace(&mut self.keys[offset as usize], key) as u32;
-        self.fill(offset, element)
+        self.store(offset, element)
     }
 
     #[inline(always)]
-    fn push(&mut self, element: UnderLock<E>) -> u32 {
-        self.elements.push(Some(UnderLock::into_inner(element)));
-        self.elements.len() as u32 - 1
-    }
-
-    #[inline(always)]
-    fn fill(&mut self, offset: u32, element: UnderLock<E>) -> u32 {
-        let place = &mut self.elements[offset as usize];
-        // An assignment would ask whether there is an element to drop.
-        mem::forget(place.replace(UnderLock::into_inner(element)));
+    fn store(&mut self, offset: u32, element: UnderLock<E>) -> u32 {
+        self.used += 1;
+        match self.elements.get_mut(offset as usize) {
+            // An assignment would ask whether there is an element to drop.
+            Some(place) => mem::forget(place.replace(UnderLock::into_inner(element))),
+            None => self.elements.push(Some(UnderLock::into_inner(element))),
+        }
         offset
     }
 

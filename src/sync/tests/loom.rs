@@ -3,11 +3,10 @@
 //!
 //! # Sequential consistency
 //!
-//! Loom takes `SeqCst` for `Acquire` or `Release`, and would report faults that are none. It does
-//! know fences. So each access that writes with `SeqCst` is followed by a fence here: two threads that each write one
-//! variable and then read the other's do not both miss the write of the other. No protocol of this crate needs
-//! more. The fence also orders relaxed accesses behind it. So this finds a write that is weakened,
-//! and does not find a read that is.
+//! Loom treats `SeqCst` as `Acquire` or `Release`, and would report false faults. It does know fences. So each access
+//! that writes with `SeqCst` is followed by a fence here: two threads that each write one variable and then read the
+//! other's do not both miss the write of the other. No protocol of this crate needs more. The fence also orders relaxed
+//! accesses behind it. So this finds a weakened write, but not a weakened read.
 //!
 //! # Turns
 //!
@@ -19,7 +18,7 @@
 pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use loom::{hint::spin_loop, thread};
 
-/// Returns `true` if a park is to end for no reason. None does: there would be no end of such orders.
+/// Returns `true` if a park is to end for no reason. None does: such orders would have no end.
 pub(super) fn is_restless() -> bool {
     false
 }
@@ -131,7 +130,7 @@ pub(crate) fn thread_number() -> usize {
     0
 }
 
-/// As the macro of the standard library, which also takes initial values that are `const`.
+/// Like the macro of the standard library, which also takes `const` initial values.
 macro_rules! with_const {
     ($($(#[$about:meta])* static $name:ident: $value:ty = const { $init:expr };)+) => {
         loom::thread_local! { $($(#[$about])* static $name: $value = $init;)+ }

@@ -1,4 +1,4 @@
-//! The primitives for a model checker, which decides at every step which thread goes next.
+//! The primitives for a model checker, which decides at every step which thread runs next.
 //!
 //! Models use the manual clock, so no thread ever waits for an `Instant`: a timed wait that never
 //! times out would hide a leader that sleeps too long. The test moves the clock one step at a time,
@@ -106,7 +106,7 @@ impl Unparker {
 /// of its own with copies of the values, in place of references.
 pub(crate) struct Scoped<T: 'static>(pub(crate) &'static thread::LocalKey<RefCell<Vec<Rc<T>>>>);
 
-/// Takes the innermost value off the stack again, also during an unwind.
+/// Takes the innermost value off the stack again, even during an unwind.
 struct Leave<T: 'static>(&'static thread::LocalKey<RefCell<Vec<Rc<T>>>>);
 
 impl<T> Drop for Leave<T> {

@@ -100,7 +100,7 @@ fn all_waiters_are_woken() {
     });
 }
 
-/// A cancellation wakes a waiter like a result does, also one during the run.
+/// A cancellation, even one during the run, wakes a waiter like a result does.
 #[test]
 fn a_joining_thread_is_woken_by_a_cancellation() {
     check(|| {
@@ -195,8 +195,8 @@ fn limit_to(task: &Arc<Task>, due: Timestamp, budget: Duration) {
     task.extend(|extras| extras.extensions.limit = Some(limit));
 }
 
-/// The time limit of a task is over, and both the timer thread and a worker see that: one of them
-/// times the task out, it does not run, and its closure is dropped once.
+/// The time limit of a task is up, and both the timer thread and a worker see that: one of them times the task out, it
+/// does not run, and its closure is dropped once.
 #[test]
 fn a_task_times_out_once() {
     check(|| {
@@ -241,7 +241,7 @@ fn mover_of(
     }
 }
 
-/// A worker that takes the task out of its queue if it is due, runs it and puts it back.
+/// Acts like a worker: takes the task out of its queue if it is due, runs it and puts it back.
 fn work(task: Arc<Task>, queue: &OneEntry) {
     if queue.lock().take_if(|deadline| *deadline == Timestamp::PAST).is_none() {
         return;
@@ -311,8 +311,8 @@ fn a_task_is_put_off_or_it_is_too_late() {
     });
 }
 
-/// M137: a task with a time limit is put off, and so is its limit, while the timeout of the limit before fires:
-/// the task is put off or has timed out, and not both.
+/// M137: a task with a time limit is put off, and so is its limit, while the timeout of the earlier limit fires: the
+/// task is put off or has timed out, and not both.
 #[test]
 fn a_limit_that_has_moved_does_not_end_the_task() {
     check(|| {
@@ -333,7 +333,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
     });
 }
 
-/// M142: two threads move the limit, and each arms a guard for its own: the guard that stays is that of the limit
+/// M142: two threads move the limit, and each arms a guard for its own: the guard that stays is the one for the limit
 /// that the task has.
 #[test]
 fn the_guard_of_the_last_limit_stays() {
@@ -372,8 +372,8 @@ impl<D> Drop for Hesitates<D> {
     }
 }
 
-/// M138: a thread that waits until a series has left that was cancelled in its run finds that the closure has
-/// been dropped.
+/// M138: a series is cancelled during its run: a thread that waits until it has left finds that the closure has been
+/// dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
     check(|| {

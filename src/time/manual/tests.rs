@@ -22,8 +22,8 @@ impl ManualClock {
     }
 }
 
-/// A sleeper whose deadline has come, and that has not been given a core since, must not bring the
-/// clock to that deadline again: `run_for` would go there until it is given one.
+/// A sleeper whose deadline has come but that has not got a core since must not bring the clock to that deadline again:
+/// `run_for` would go there until it got one.
 #[test]
 fn who_is_slow_to_wake_is_not_waited_for() {
     let clock = ManualClock::from_zero();

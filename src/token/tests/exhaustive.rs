@@ -1,4 +1,4 @@
-//! A token that is raised while a thread or a future begins to wait for it.
+//! A token that is cancelled while a thread or a future begins to wait for it.
 
 use std::{future::Future, pin::Pin, task::Context};
 
@@ -15,7 +15,7 @@ fn token() -> CancellationToken {
     CancellationToken::with_clock(ManualClock::new())
 }
 
-/// Raises the token in a thread of its own, after writing a note.
+/// Cancels the token on a thread of its own, after writing a note.
 fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
     let (token, note) = (token.clone(), note.clone());
     thread::spawn(move || {
@@ -24,7 +24,7 @@ fn raiser(token: &CancellationToken, note: &Note) -> thread::JoinHandle<()> {
     })
 }
 
-/// M121, M122: a waiter is woken, and sees what was done before the token was raised.
+/// M121, M122: a waiter is woken, and sees what was done before the token was cancelled.
 #[test]
 fn a_waiter_is_woken() {
     check(|| {
@@ -52,8 +52,7 @@ fn an_async_waiter_is_woken() {
     });
 }
 
-/// M122: a child is raised by itself and with its parent at once: either wakes a waiter, and so do
-/// both together.
+/// M122: a child is cancelled by itself and through its parent at once: either wakes a waiter, and so do both together.
 #[test]
 fn a_child_and_its_parent_are_raised_at_once() {
     check(|| {
@@ -65,7 +64,7 @@ fn a_child_and_its_parent_are_raised_at_once() {
     });
 }
 
-/// M122: raising the token once wakes two waiters.
+/// M122: cancelling the token once wakes two waiters.
 #[test]
 fn all_waiters_are_woken() {
     check(|| {
@@ -79,7 +78,7 @@ fn all_waiters_are_woken() {
     });
 }
 
-/// M121: a thread that only checks, and finds the token raised, sees what was done before.
+/// M121: a thread that only checks, and finds the token cancelled, sees what was done before.
 #[test]
 fn a_thread_that_finds_the_token_raised_sees_what_came_before() {
     check(|| {

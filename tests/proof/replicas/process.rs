@@ -274,7 +274,7 @@ impl Process {
             .every(aligned(2 * period), Sweep {})
             .on_discarded(move |discarded| {
                 actor::end_if_killed();
-                tells.lock().tells(discarded.id.get(), number);
+                tells.lock().tells(discarded.id.0, number);
             });
         if let Some(limits) = &plan.limits {
             let metered = ledger();
@@ -522,11 +522,11 @@ impl Ledger {
 /// The handler of all jobs.
 fn job(run: &JobRun, process: u64, ledger: &Shared) -> Result<(), JobError> {
     actor::end_if_killed();
-    let id = run.id().get();
+    let id = run.id.0;
     let is_lost = || run.token().is_cancelled();
     let (claim, span, steps, ending) = {
         let mut ledger = ledger.lock();
-        let claim = ledger.claim_of(id, process, run.attempt());
+        let claim = ledger.claim_of(id, process, run.attempt);
         ledger.job_begins(id, claim, process, is_lost());
         let lease = ledger.plan.job_lease;
         let ending = if ledger.is_well { 10 } else { ledger.random.between(1, 10) };

@@ -47,26 +47,7 @@ struct Claim {
     began: Instant,
 }
 
-/// The work that is left when an attempt has ended, to be done without the lock.
-#[derive(Default)]
-struct Aftermath {
-    /// The next job with the same ordering key, and that of the same limit.
-    turns: Vec<Next>,
-    /// The next attempt of this job.
-    again: Option<Next>,
-    discarded: Option<DiscardedJob>,
-}
-
 impl Attempt {
-    pub(super) fn new(
-        board: Arc<Board>,
-        definition: Arc<Definition>,
-        (id, generation): (i64, u64),
-        refusal: Refusal,
-    ) -> Self {
-        Self { board, definition, id, generation, refusal, has_run: false }
-    }
-
     pub(super) fn run(&mut self) {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
@@ -93,10 +74,7 @@ impl Attempt {
         }
         state.forget_ready(self.id);
         let arrival = match state.arrive(self.id) {
-            Arrival::Go => match state.wait_if_paused(self.id) {
-                Some(wait) => wait,
-                None => state.enter(self.id),
-            },
+            Arrival::Go => state.enter(self.id),
             wait @ Arrival::Wait(_) => wait,
         };
         if let Arrival::Wait(next) = arrival {
@@ -114,16 +92,16 @@ impl Attempt {
             id: JobId(self.id),
             name: entry.definition.name,
             attempt: entry.begun,
-            max_attempts: entry.max_attempts,
+            max_attempts: entry.job.max_attempts,
             tick: None,
-            traceparent: entry.traceparent.clone(),
-            key: entry.key.clone(),
+            traceparent: entry.job.traceparent.clone(),
+            key: entry.job.key.clone(),
             stop,
             queue: JobQueue::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),
             draw_fencing_token: draw_fencing_token(board),
             fence: OnceLock::new(),
         };
-        let payload = entry.payload.clone();
+        let payload = entry.job.payload.clone();
         drop(state);
         drop(task);
         Some(Claim { run, payload, began })
@@ -159,7 +137,7 @@ impl Board {
         if let Some(limit) = definition.timeout {
             task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
         }
-        let mut attempt = Attempt::new(board, definition, (id, generation), refusal);
+        let mut attempt = Attempt { board, definition, id, generation, refusal, has_run: false };
         match task.repeat(once(due), move || attempt.run()) {
             Ok(future) => {
                 let handle = future.task_handle();
@@ -192,10 +170,9 @@ impl Board {
     }
 
     fn finish(&self, id: i64, outcome: Outcome) {
-        let aftermath = self.settle(id, outcome);
-        self.submit_or_discard(aftermath.turns);
-        self.submit_or_discard(aftermath.again);
-        self.tell_discarded(aftermath.discarded);
+        let (next, discarded) = self.settle(id, outcome);
+        self.submit_or_discard(next);
+        self.tell_discarded(discarded);
     }
 
     /// Tells of a discarded job. User code: the caller holds no lock.
@@ -207,25 +184,25 @@ impl Board {
         }
     }
 
-    /// Writes down how an attempt has ended.
-    fn settle(&self, id: i64, outcome: Outcome) -> Aftermath {
+    /// Writes down how an attempt has ended. Returns what is left to be done without the lock: the tasks to be submitted of the jobs
+    /// that are next, and of this one, and whether it is discarded.
+    fn settle(&self, id: i64, outcome: Outcome) -> (Vec<Next>, Option<DiscardedJob>) {
         let now = self.executor.clock().now();
         let mut state = self.state.lock();
         let state = &mut *state;
-        let mut aftermath = Aftermath { turns: state.leave_lines(id), ..Aftermath::default() };
-        let Some(entry) = state.jobs.get(&id) else { return aftermath };
-        let (ended, error) = state.ending(entry, &outcome);
+        let (mut next, mut discarded) = (state.leave_lines(id), None);
+        let Some(entry) = state.jobs.get_mut(&id) else { return (next, None) };
+        let is_released = state.closing.as_ref().is_some_and(|closing| closing.has_asked);
+        let (ended, error, delay) = entry.ending(&outcome, is_released);
         self.definitions.outcomes.note(entry.definition.name, ended);
         if state.past.keeps() {
-            let run = self.past_run(id, entry, ended, error);
+            let run = self.past_run(id, entry, ended, error.clone());
             state.past.note(run, now);
         }
-        let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;
-        let (is_retired, gives_up) = entry.how_to_end();
-        match outcome {
-            Outcome::Succeeded(returned) => {
-                if let Some(returned) = returned {
+        match ended {
+            JobOutcome::Succeeded => {
+                if let Outcome::Succeeded(Some(returned)) = outcome {
                     state.results.put(id, returned, now);
                 }
                 if let Some(closing) = &mut state.closing {
@@ -233,25 +210,21 @@ impl Board {
                 }
                 state.remove(id);
             }
-            _ if is_retired => drop(state.remove(id)),
-            Outcome::Failed(error, _) if gives_up => {
-                aftermath.discarded = state.discard(id, Some(error));
-            }
-            Outcome::Snoozed(_) if gives_up => aftermath.discarded = state.discard(id, None),
-            Outcome::Discarded(error) => aftermath.discarded = state.discard(id, Some(error)),
-            Outcome::Snoozed(delay) => {
-                entry.begun -= 1;
-                aftermath.again = state.put_back(id, now.checked_add(delay));
-            }
-            Outcome::Failed(error, delay) => {
-                state.note_failed(id, error, now.checked_add(delay), &mut aftermath);
+            JobOutcome::Cancelled => drop(state.remove(id)),
+            JobOutcome::Discarded => discarded = state.discard(id, error),
+            _ => {
+                // What is snoozed or released is no attempt.
+                entry.begun -= u32::from(ended != JobOutcome::Failed);
+                if ended == JobOutcome::Failed {
+                    entry.last_error = error;
+                }
+                next.extend(state.put_back(id, now.checked_add(delay)));
             }
         }
-        let is_idle = state.running == 0;
-        if let Some(closing) = state.closing.as_ref().filter(|_| is_idle) {
+        if let Some(closing) = state.closing.as_ref().filter(|_| state.running == 0) {
             closing.idle.cancel();
         }
-        aftermath
+        (next, discarded)
     }
 
     fn past_run(
@@ -267,7 +240,7 @@ impl Board {
             id: 0,
             job: JobId(id),
             kind: entry.definition.name.to_owned(),
-            key: entry.key.clone(),
+            key: entry.job.key.clone(),
             schedule: None,
             tick: None,
             attempt: entry.begun,
@@ -289,8 +262,11 @@ impl Board {
         let is_unheard = queued.is_some() || refusal == Refusal::Discards;
         let is_told = is_unheard && !self.executor.is_shutdown();
         let (task, turns) = state.withdraw(id);
-        let discarded = if is_told { state.discard(id, Some(REFUSED.to_owned())) } else { None };
-        let entry = state.remove(id);
+        let (discarded, entry) = if is_told {
+            (state.discard(id, Some(REFUSED.to_owned())), None)
+        } else {
+            (None, state.remove(id))
+        };
         drop(state);
         drop((task, entry));
         self.submit_or_discard(turns);
@@ -299,44 +275,6 @@ impl Board {
 }
 
 impl State {
-    /// Returns how the run of an entry ends for the history.
-    fn ending(&self, entry: &Entry, outcome: &Outcome) -> (JobOutcome, Option<String>) {
-        let (is_retired, gives_up) = entry.how_to_end();
-        let is_released = || self.closing.as_ref().is_some_and(|closing| closing.has_asked);
-        let (ended, error) = match outcome {
-            Outcome::Succeeded(_) => return (JobOutcome::Succeeded, None),
-            Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error)),
-            Outcome::Failed(error, _) if gives_up || entry.begun >= entry.max_attempts => {
-                (JobOutcome::Discarded, Some(error))
-            }
-            Outcome::Failed(..) if is_released() => (JobOutcome::Released, None),
-            Outcome::Failed(error, _) => (JobOutcome::Failed, Some(error)),
-            Outcome::Snoozed(_) if gives_up => (JobOutcome::Discarded, None),
-            Outcome::Snoozed(_) => (JobOutcome::Snoozed, None),
-        };
-        (if is_retired { JobOutcome::Cancelled } else { ended }, error.cloned())
-    }
-
-    /// An attempt has failed: the job is discarded, or tried again at `moment`.
-    fn note_failed(
-        &mut self,
-        id: i64,
-        error: String,
-        moment: Option<Instant>,
-        aftermath: &mut Aftermath,
-    ) {
-        let Some(entry) = self.jobs.get_mut(&id) else { return };
-        entry.last_error = Some(error.clone());
-        if self.closing.as_ref().is_some_and(|closing| closing.has_asked) {
-            entry.begun -= 1;
-        }
-        if entry.begun >= entry.max_attempts {
-            aftermath.discarded = self.discard(id, Some(error));
-        } else {
-            aftermath.again = self.put_back(id, moment);
-        }
-    }
-
     /// Lets a job wait for another moment after its run. If the queue is closing, it is released.
     fn put_back(&mut self, id: i64, moment: Option<Instant>) -> Option<Next> {
         if self.closing.is_some() {
@@ -353,17 +291,16 @@ impl State {
 
     /// Discards a job, with this error or else its last one.
     fn discard(&mut self, id: i64, error: Option<String>) -> Option<DiscardedJob> {
-        let mut entry = self.remove(id)?;
-        entry.last_error = error.or(entry.last_error);
+        let entry = self.jobs.get_mut(&id)?;
+        entry.last_error = error.or(entry.last_error.take());
         let discarded = DiscardedJob {
             id: JobId(id),
             name: entry.definition.name.to_owned(),
-            payload: entry.payload.to_text(),
+            payload: entry.job.payload.to_text(),
             attempts: entry.begun,
             last_error: entry.last_error.clone().unwrap_or_default(),
         };
-        // Payloads and errors are texts: no user code is dropped with a job.
-        drop(self.remember_discarded(id, entry));
+        self.set_aside(id);
         Some(discarded)
     }
 }

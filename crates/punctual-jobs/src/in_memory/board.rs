@@ -13,12 +13,12 @@ use super::{
     state::{Left, State},
 };
 use crate::{
-    Cancellation, JobHandle, JobId, QueueError, Rescheduling, StopReason, When,
+    JobChange, JobHandle, JobId, JobStage, QueueError, StopReason, When,
     job::{
         jobs::{Definition, Definitions},
         until,
     },
-    queue::{batch::Batch, engine::NewJob},
+    queue::engine::NewJob,
 };
 
 pub(super) struct Board {
@@ -36,20 +36,7 @@ pub(super) struct Board {
 impl Board {
     /// Stores a job, or replaces the waiting one with its key. A unique one is skipped if there is one with its key.
     pub(super) fn accept(&self, new_job: NewJob) -> Result<JobHandle, QueueError> {
-        let definition = self.definition_for(&new_job)?;
-        let mut state = self.state.lock();
-        if state.closing.is_some() {
-            return Err(QueueError::ShutDown);
-        }
-        let (handle, stored) = self.store(&mut state, definition, new_job);
-        drop(state);
-        stored.map_or(Ok(()), |stored| self.begin(stored))?;
-        Ok(handle)
-    }
-
-    pub(super) fn definition_for(&self, new_job: &NewJob) -> Result<Arc<Definition>, QueueError> {
-        let name = new_job.name;
-        self.definitions.handled(name).map(Arc::clone).ok_or(QueueError::NoHandler { name })
+        Ok(self.accept_all(vec![new_job])?.remove(0))
     }
 
     /// Puts a job on the board, unless it is skipped. What is left to be done needs no lock ([`begin`](Self::begin)).
@@ -61,9 +48,10 @@ impl Board {
     ) -> (JobHandle, Option<(Left, Next)>) {
         let name = new_job.name;
         let (moment, due) = self.moment_of(new_job.when);
+        let key = new_job.key.clone();
         let present = new_job.key.as_ref().and_then(|key| state.keys.get(key));
         if let Some(&id) = present.filter(|_| new_job.is_unique) {
-            return (JobHandle { id: JobId(id), name, is_skipped: true }, None);
+            return (JobHandle { id: JobId(id), name, was_skipped: true }, None);
         }
         let replaced = new_job.key.as_ref().and_then(|key| state.replaced_by(key));
         let old = replaced.as_ref().map(|(_, old, _)| old);
@@ -81,25 +69,17 @@ impl Board {
         };
         let entry = Entry {
             definition,
-            payload: new_job.payload,
-            key: new_job.key,
-            ordering_key: new_job.ordering_key,
+            job: new_job,
             moment,
             wall: wall_of(&due),
-            priority: new_job.priority,
-            limit_key: new_job.limit_key,
-            traceparent: new_job.traceparent,
             begun: 0,
-            max_attempts: new_job.max_attempts,
             last_error: None,
             generation,
             stage: Stage::Waiting(None),
         };
-        if let Some(key) = entry.key.clone() {
-            state.keys.insert(key, id);
-        }
+        state.keys.extend(key.map(|key| (key, id)));
         state.jobs.insert(id, entry);
-        let handle = JobHandle { id: JobId(id), name, is_skipped: false };
+        let handle = JobHandle { id: JobId(id), name, was_skipped: false };
         (handle, Some((left, Next { id, generation, due })))
     }
 
@@ -123,11 +103,11 @@ impl Board {
         self.clear(left);
     }
 
-    pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
+    pub(super) fn move_to(&self, key: &str, when: When) -> Result<JobChange, QueueError> {
         let (moment, due) = self.moment_of(when);
         let state = self.state.lock();
         state.refuse_if_over()?;
-        let Some(&id) = state.keys.get(key) else { return Ok(Rescheduling::Unknown) };
+        let Some(&id) = state.keys.get(key) else { return Ok(JobChange::Unknown) };
         self.move_job(state, id, (moment, due))
     }
 
@@ -143,12 +123,12 @@ impl Board {
         enqueued.retain(|id| state.jobs.contains_key(&id.0));
         let waiting = enqueued.iter().find_map(|id| {
             let entry = state.jobs.get(&id.0)?;
-            (!entry.runs()).then_some((id.0, entry.moment))
+            (entry.job_stage() == JobStage::Waiting).then_some((id.0, entry.moment))
         });
         match waiting {
             None => {
                 drop(state);
-                enqueued.push(self.accept(new_job.clone())?.id());
+                enqueued.push(self.accept(new_job.clone())?.id);
                 Ok(())
             }
             Some((id, moment)) if moment.is_none() || moment > now => {
@@ -163,35 +143,35 @@ impl Board {
         mut state: MutexGuard<'_, State>,
         id: i64,
         (moment, due): (Option<Instant>, Due),
-    ) -> Result<Rescheduling, QueueError> {
+    ) -> Result<JobChange, QueueError> {
         if state.jobs.get(&id).is_some_and(Entry::runs) {
-            return Ok(Rescheduling::Running);
+            return Ok(JobChange::Running);
         }
         let left = state.withdraw(id);
-        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Rescheduling::Unknown) };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
         (entry.moment, entry.wall) = (moment, wall_of(&due));
         let generation = entry.generation;
         drop(state);
         self.begin((left, Next { id, generation, due }))?;
-        Ok(Rescheduling::Moved)
+        Ok(JobChange::Done)
     }
 
-    pub(super) fn cancel_by_key(&self, key: &str) -> Result<Cancellation, QueueError> {
+    pub(super) fn cancel_by_key(&self, key: &str) -> Result<JobChange, QueueError> {
         let mut state = self.state.lock();
         state.refuse_if_over()?;
-        let Some(id) = state.keys.get(key).copied() else { return Ok(Cancellation::Unknown) };
-        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Cancellation::Unknown) };
+        let Some(id) = state.keys.get(key).copied() else { return Ok(JobChange::Unknown) };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
         if let Stage::Running { stop, is_retired, .. } = &mut entry.stage {
             *is_retired = true;
-            entry.key = None;
+            entry.job.key = None;
             let stop = stop.clone();
             state.keys.remove(key);
             drop(state);
             stop.raise(StopReason::Cancelled);
-            return Ok(Cancellation::Signalled);
+            return Ok(JobChange::Signalled);
         }
         self.take_off(state, id);
-        Ok(Cancellation::Removed)
+        Ok(JobChange::Done)
     }
 
     /// Cancels a task that would do nothing. It drops what it has on the way, so no lock may be held.
@@ -231,12 +211,14 @@ pub(super) enum Refusal {
 }
 
 impl Board {
-    /// Stores many jobs in one step under the lock. If an executor with a bound refuses a task, the jobs that have not begun are taken off
+    /// Stores jobs in one step under the lock. If an executor with a bound refuses a task, those that have not begun are taken off
     /// again.
-    pub(super) fn accept_all(&self, mut batch: Batch) -> Result<Vec<JobHandle>, QueueError> {
-        let jobs = std::mem::take(&mut batch.jobs);
-        let of_all = jobs.iter().map(|job| self.definition_for(job));
-        let definitions = of_all.collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn accept_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobHandle>, QueueError> {
+        let definition_for = |job: &NewJob| {
+            let definition = self.definitions.handled(job.name).map(Arc::clone);
+            definition.ok_or(QueueError::NoHandler { name: job.name })
+        };
+        let definitions = jobs.iter().map(definition_for).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.state.lock();
         if state.closing.is_some() {
             return Err(QueueError::ShutDown);
@@ -249,8 +231,8 @@ impl Board {
         for stored in stored.into_iter().flatten() {
             refusal = refusal.or(self.begin(stored).err());
         }
-        let Some(error) = refusal else { return Ok(batch.handles(&handles)) };
-        for handle in handles.iter().filter(|handle| !handle.is_skipped) {
+        let Some(error) = refusal else { return Ok(handles) };
+        for handle in handles.iter().filter(|handle| !handle.was_skipped) {
             // One that runs goes on.
             let _ = self.remove_job(handle.id);
         }

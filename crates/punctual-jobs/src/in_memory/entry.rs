@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use punctual::{
@@ -11,26 +11,22 @@ use punctual::{
 };
 
 use crate::{
-    Priority,
-    job::{jobs::Definition, payload::Payload},
-    run::stop::StopSignal,
+    JobOutcome, JobStage,
+    job::jobs::Definition,
+    queue::engine::NewJob,
+    run::{Outcome, stop::StopSignal},
 };
 
 pub(super) struct Entry {
     pub(super) definition: Arc<Definition>,
-    pub(super) payload: Payload,
-    pub(super) key: Option<String>,
-    pub(super) ordering_key: Option<String>,
+    /// As it was sent. It has lost its key if it is cancelled or replaced while it runs.
+    pub(super) job: NewJob,
     /// The moment by which the jobs with one ordering key are ordered, and those of one priority.
     pub(super) moment: Option<Instant>,
     /// The moment, if the wall clock decides.
     pub(super) wall: Option<SystemTime>,
-    pub(super) priority: Priority,
-    pub(super) limit_key: Option<String>,
-    pub(super) traceparent: Option<String>,
     /// How many attempts have begun.
     pub(super) begun: u32,
-    pub(super) max_attempts: u32,
     pub(super) last_error: Option<String>,
     pub(super) generation: u64,
     pub(super) stage: Stage,
@@ -40,10 +36,8 @@ pub(super) enum Stage {
     /// Its task will begin an attempt.
     Waiting(Option<TaskHandle>),
     /// It is due, and waits for its turn: another job with its ordering key runs or is about to, or as many of its kind as
-    /// may.
+    /// may, or its kind is [paused](super::pauses).
     InLine,
-    /// It is due, has its turn, and waits for the end of its kind's [pause](super::pauses).
-    Paused,
     /// An attempt is running.
     Running {
         stop: StopSignal,
@@ -53,6 +47,8 @@ pub(super) enum Stage {
         gives_up: bool,
         since: Instant,
     },
+    /// It has no attempt left, and is remembered for a while.
+    Discarded,
 }
 
 /// A task that has to be submitted: the next attempt of a job.
@@ -65,7 +61,15 @@ pub(super) struct Next {
 
 impl Entry {
     pub(super) fn runs(&self) -> bool {
-        matches!(self.stage, Stage::Running { .. })
+        self.job_stage() == JobStage::Running
+    }
+
+    pub(super) fn job_stage(&self) -> JobStage {
+        match self.stage {
+            Stage::Waiting(_) | Stage::InLine => JobStage::Waiting,
+            Stage::Running { .. } => JobStage::Running,
+            Stage::Discarded => JobStage::Discarded,
+        }
     }
 
     /// Returns when the running attempt has begun.
@@ -73,12 +77,31 @@ impl Entry {
         if let Stage::Running { since, .. } = &self.stage { Some(*since) } else { None }
     }
 
-    /// Whether the job is gone when its attempt ends, and whether there is no further attempt.
-    pub(super) fn how_to_end(&self) -> (bool, bool) {
-        match self.stage {
+    /// Returns how the run of the job has ended, with its error, and for how long the job waits if it goes on.
+    pub(super) fn ending(
+        &self,
+        outcome: &Outcome,
+        is_released: bool,
+    ) -> (JobOutcome, Option<String>, Duration) {
+        let (is_retired, gives_up) = match self.stage {
             Stage::Running { is_retired, gives_up, .. } => (is_retired, gives_up),
             _ => (false, false),
-        }
+        };
+        let is_last = self.begun >= self.job.max_attempts;
+        let (ended, error, delay) = match outcome {
+            Outcome::Succeeded(_) => return (JobOutcome::Succeeded, None, Duration::ZERO),
+            Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error), Duration::ZERO),
+            Outcome::Failed(error, delay) if is_released && !gives_up => {
+                (JobOutcome::Released, Some(error), *delay)
+            }
+            Outcome::Failed(error, delay) if gives_up || is_last => {
+                (JobOutcome::Discarded, Some(error), *delay)
+            }
+            Outcome::Failed(error, delay) => (JobOutcome::Failed, Some(error), *delay),
+            Outcome::Snoozed(delay) if gives_up => (JobOutcome::Discarded, None, *delay),
+            Outcome::Snoozed(delay) => (JobOutcome::Snoozed, None, *delay),
+        };
+        (if is_retired { JobOutcome::Cancelled } else { ended }, error.cloned(), delay)
     }
 
     /// Has the job wait for a worker. The caller submits its task.

@@ -1,84 +1,73 @@
 //! A look at the board, and the changes that a person makes there: by the id of a job.
 //!
-//! A discarded job is off the board, among those that are remembered, with all that it was. A retry puts it back with
+//! A discarded job stays on the board without a task and a key that leads to it, until a thousand others are. A retry gives it
 //! another generation, as if it was enqueued under its old id. A job that runs and is discarded is only marked: its own
-//! attempt takes it off the board.
+//! attempt sets it aside.
 
-use std::{
-    collections::{BTreeMap, BinaryHeap},
-    time::SystemTime,
-};
+use std::{collections::BTreeMap, time::SystemTime};
 
 use punctual::trigger::Due;
 
 use super::{
     board::{Board, Refusal},
-    entry::{Entry, Stage, due_at},
+    entry::{Entry, Stage},
     state::State,
 };
 use crate::{
-    HistoryFilter, JobDiscard, JobFilter, JobId, JobRemoval, JobResult, JobRetry, JobStage,
-    JobState, JobStatus, JobWait, KindCounts, PastRun, QueueError, QueueFuture, StopReason,
-    queue::{by_id::BY_HAND, machine, queue_future::Promise},
+    HistoryFilter, JobChange, JobFilter, JobId, JobStage, JobState, JobStatus, JobWait, KindCounts,
+    PastRun, QueueError, QueueFuture, StopReason,
+    queue::{change::BY_HAND, history::PAGE, machine, queue_future::Promise},
 };
 
 impl Board {
     pub(super) fn jobs_of(&self, filter: &JobFilter) -> Result<Vec<JobStatus>, QueueError> {
         let state = self.state.lock();
         state.refuse_if_over()?;
-        let kept = state.jobs.iter().map(|(id, entry)| (*id, entry, stage_of(entry)));
-        let lost = state.discarded.iter().map(|(id, entry)| (*id, entry, JobStage::Discarded));
-        let all = kept.chain(lost).filter(|(id, entry, stage)| {
-            let is = |asked: &Option<String>, has: Option<&String>| {
-                asked.as_ref().is_none_or(|asked| Some(asked) == has)
-            };
-            *id > filter.after.0
-                && filter.stage.is_none_or(|asked| asked == *stage)
-                && filter.kind.as_ref().is_none_or(|kind| kind == entry.definition.name)
-                && is(&filter.key, entry.key.as_ref())
-                && is(&filter.ordering_key, entry.ordering_key.as_ref())
-                && is(&filter.limit_key, entry.limit_key.as_ref())
-                && filter.schedule.is_none()
-                && (!filter.paused || state.is_paused(entry, *stage))
-        });
-        let mut first: BinaryHeap<i64> = BinaryHeap::new();
-        for (id, ..) in all {
-            first.push(id);
-            if first.len() > filter.limit {
-                first.pop();
-            }
-        }
-        let listed = first.into_sorted_vec();
-        let listed = listed.into_iter().filter_map(|id| Some((id, state.entry(id)?)));
-        let status = |(id, (entry, stage)): (i64, (&Entry, JobStage))| JobStatus {
-            paused: state.is_paused(entry, stage),
-            payload: filter.has_payloads.then(|| entry.payload.to_text()),
-            waits_for: state.wait_of(id, entry, stage),
-            ..self.status(id, entry, stage)
+        let is = |asked: &Option<String>, has: Option<&String>| {
+            asked.as_ref().is_none_or(|asked| Some(asked) == has)
         };
-        Ok(listed.map(status).collect())
+        let mut found: Vec<_> = (state.jobs.iter())
+            .filter(|(id, entry)| {
+                filter.after.is_none_or(|after| **id > after.0)
+                    && filter.stage.is_none_or(|asked| asked == entry.job_stage())
+                    && filter.kind.as_ref().is_none_or(|kind| kind == entry.definition.name)
+                    && is(&filter.key, entry.job.key.as_ref())
+                    && is(&filter.ordering_key, entry.job.ordering_key.as_ref())
+                    && is(&filter.limit_key, entry.job.limit_key.as_ref())
+                    && filter.schedule.is_none()
+                    && (!filter.paused || state.is_paused(entry))
+            })
+            .collect();
+        found.sort_unstable_by_key(|(id, _)| **id);
+        found.truncate(filter.limit.unwrap_or(PAGE));
+        let status = |(id, entry): (&i64, &Entry)| {
+            let mut status = self.status(&state, *id, entry);
+            status.payload = filter.payloads.then(|| entry.job.payload.to_text());
+            status
+        };
+        Ok(found.into_iter().map(status).collect())
     }
 
-    fn status(&self, id: i64, entry: &Entry, stage: JobStage) -> JobStatus {
-        let since = entry.since().and_then(|since| self.wall_of(since));
+    fn status(&self, state: &State, id: i64, entry: &Entry) -> JobStatus {
+        let Entry { job, .. } = entry;
         JobStatus {
             id: JobId(id),
             kind: entry.definition.name.to_owned(),
             payload: None,
-            waits_for: None,
-            key: entry.key.clone(),
-            ordering_key: entry.ordering_key.clone(),
-            limit_key: entry.limit_key.clone(),
+            waits_for: state.wait_of(id, entry),
+            key: job.key.clone(),
+            ordering_key: job.ordering_key.clone(),
+            limit_key: job.limit_key.clone(),
             schedule: None,
             tick: None,
-            stage,
-            paused: false,
+            stage: entry.job_stage(),
+            paused: state.is_paused(entry),
             due: entry.moment.and_then(|moment| self.wall_of(moment)),
             attempts: entry.begun,
-            max_attempts: entry.max_attempts,
-            priority: entry.priority,
-            machine: (stage == JobStage::Running).then(machine::name_of_this),
-            since,
+            max_attempts: job.max_attempts,
+            priority: job.priority,
+            machine: entry.runs().then(machine::name_of_this),
+            since: entry.since().and_then(|since| self.wall_of(since)),
             last_error: entry.last_error.clone(),
         }
     }
@@ -88,14 +77,13 @@ impl Board {
         let state = self.state.lock();
         state.refuse_if_over()?;
         let mut kinds: BTreeMap<&str, KindCounts> = BTreeMap::new();
-        for (kind, pause) in state.pauses.all() {
-            kinds.entry(kind).or_default().paused = Some(pause);
+        for (kind, pause) in &state.pauses.of_kinds {
+            let kind = kinds.entry(kind).or_default();
+            (kind.paused, kind.paused_until) = (true, pause.until);
         }
-        let kept = state.jobs.values().map(|entry| (entry, stage_of(entry)));
-        let lost = state.discarded.iter().map(|(_, entry)| (entry, JobStage::Discarded));
-        for (entry, stage) in kept.chain(lost) {
+        for entry in state.jobs.values() {
             let kind = kinds.entry(entry.definition.name).or_default();
-            match stage {
+            match entry.job_stage() {
                 JobStage::Running => kind.running += 1,
                 JobStage::Discarded => kind.discarded += 1,
                 JobStage::Waiting => {
@@ -122,133 +110,106 @@ impl Board {
         }
     }
 
-    pub(super) fn retry_job(&self, id: JobId) -> Result<JobRetry, QueueError> {
+    pub(super) fn retry_job(&self, id: JobId) -> Result<JobChange, QueueError> {
         let id = id.0;
         let now = self.executor.clock().now();
         let mut state = self.state.lock();
         state.refuse_if_over()?;
-        match state.jobs.get(&id) {
-            Some(entry) if entry.runs() => return Ok(JobRetry::Running),
-            Some(entry) => {
-                let moment = entry.moment.filter(|moment| *moment <= now).unwrap_or(now);
-                self.move_job(state, id, (Some(moment), Due::At(moment)))?;
-                return Ok(JobRetry::Due);
+        let is_closing = state.closing.is_some();
+        let State { jobs, keys, .. } = &mut *state;
+        let Some(entry) = jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
+        let moment = entry.moment.map_or(now, |moment| moment.min(now));
+        match entry.job_stage() {
+            JobStage::Running => return Ok(JobChange::Running),
+            JobStage::Waiting => {
+                return self.move_job(state, id, (Some(moment), Due::At(moment)));
             }
-            None => {}
+            JobStage::Discarded if is_closing => return Err(QueueError::ShutDown),
+            JobStage::Discarded => {}
         }
-        let Some(place) = state.discarded.iter().position(|(other, _)| *other == id) else {
-            return Ok(JobRetry::Unknown);
-        };
-        if state.closing.is_some() {
-            return Err(QueueError::ShutDown);
+        if let Some(key) = &entry.job.key {
+            if keys.contains_key(key) {
+                return Ok(JobChange::KeyTaken);
+            }
+            keys.insert(key.clone(), id);
         }
-        let key = &state.discarded[place].1.key;
-        if key.as_ref().is_some_and(|key| state.keys.contains_key(key)) {
-            return Ok(JobRetry::KeyTaken);
-        }
-        let Some((_, mut entry)) = state.discarded.remove(place) else {
-            return Ok(JobRetry::Unknown);
-        };
-        entry.max_attempts = entry.max_attempts.max(entry.begun + 1);
-        entry.moment = Some(entry.moment.map_or(now, |moment| moment.min(now)));
-        let next = entry.wait_until(id, due_at(entry.moment, None));
-        if let Some(key) = entry.key.clone() {
-            state.keys.insert(key, id);
-        }
-        state.jobs.insert(id, entry);
+        entry.job.max_attempts = entry.job.max_attempts.max(entry.begun + 1);
+        (entry.moment, entry.wall) = (Some(moment), None);
+        let next = entry.wait_until(id, Due::At(moment));
+        state.remember_no_more(id);
         drop(state);
         self.submit(next, Refusal::IsReturned)?;
-        Ok(JobRetry::Due)
+        Ok(JobChange::Done)
     }
 
-    pub(super) fn discard_job(&self, id: JobId) -> Result<JobDiscard, QueueError> {
+    pub(super) fn discard_job(&self, id: JobId) -> Result<JobChange, QueueError> {
         let id = id.0;
         let mut state = self.state.lock();
         state.refuse_if_over()?;
-        let Some(entry) = state.jobs.get_mut(&id) else {
-            let is_remembered = state.discarded.iter().any(|(other, _)| *other == id);
-            return Ok(if is_remembered { JobDiscard::Discarded } else { JobDiscard::Unknown });
-        };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(JobChange::Unknown) };
         entry.last_error.get_or_insert_with(|| BY_HAND.to_owned());
-        entry.max_attempts = entry.begun;
-        if let Stage::Running { stop, gives_up, .. } = &mut entry.stage {
-            *gives_up = true;
-            let stop = stop.clone();
-            drop(state);
-            stop.raise(StopReason::Cancelled);
-            return Ok(JobDiscard::Signalled);
-        }
-        let left = state.withdraw(id);
-        let forgotten = state.remove(id).and_then(|entry| state.remember_discarded(id, entry));
-        drop(state);
-        drop(forgotten);
-        self.clear(left);
-        Ok(JobDiscard::Discarded)
-    }
-
-    pub(super) fn remove_job(&self, id: JobId) -> Result<JobRemoval, QueueError> {
-        let id = id.0;
-        let mut state = self.state.lock();
-        state.refuse_if_over()?;
-        match state.jobs.get(&id) {
-            Some(entry) if entry.runs() => return Ok(JobRemoval::Running),
-            Some(_) => {}
-            None => {
-                let place = state.discarded.iter().position(|(other, _)| *other == id);
-                let removed = place.and_then(|place| state.discarded.remove(place));
-                let is_removed = removed.is_some();
+        entry.job.max_attempts = entry.begun;
+        match &mut entry.stage {
+            Stage::Discarded => Ok(JobChange::Done),
+            Stage::Running { stop, gives_up, .. } => {
+                *gives_up = true;
+                let stop = stop.clone();
                 drop(state);
-                return Ok(if is_removed { JobRemoval::Removed } else { JobRemoval::Unknown });
+                stop.raise(StopReason::Cancelled);
+                Ok(JobChange::Signalled)
+            }
+            Stage::Waiting(_) | Stage::InLine => {
+                let left = state.withdraw(id);
+                state.set_aside(id);
+                drop(state);
+                self.clear(left);
+                Ok(JobChange::Done)
             }
         }
-        self.take_off(state, id);
-        Ok(JobRemoval::Removed)
     }
-}
 
-fn stage_of(entry: &Entry) -> JobStage {
-    if entry.runs() { JobStage::Running } else { JobStage::Waiting }
+    pub(super) fn remove_job(&self, id: JobId) -> Result<JobChange, QueueError> {
+        let mut state = self.state.lock();
+        state.refuse_if_over()?;
+        match state.jobs.get(&id.0) {
+            None => return Ok(JobChange::Unknown),
+            Some(entry) if entry.runs() => return Ok(JobChange::Running),
+            Some(_) => state.remember_no_more(id.0),
+        }
+        self.take_off(state, id.0);
+        Ok(JobChange::Done)
+    }
 }
 
 impl State {
     /// Whether a job waits for the end of a pause, or will if that lasts.
-    fn is_paused(&self, entry: &Entry, stage: JobStage) -> bool {
-        stage == JobStage::Waiting && self.pauses.get(entry.definition.name).is_some()
+    fn is_paused(&self, entry: &Entry) -> bool {
+        entry.job_stage() == JobStage::Waiting && self.pauses.has(entry.definition.name)
     }
 
     /// Returns what a job waits for that is due.
-    fn wait_of(&self, id: i64, entry: &Entry, stage: JobStage) -> Option<JobWait> {
-        // One that was discarded is as it was when its last attempt ended.
-        if stage != JobStage::Waiting || !matches!(entry.stage, Stage::InLine) {
+    fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
+        if !matches!(entry.stage, Stage::InLine) {
             return None;
         }
         let slots = self.slots.get(entry.definition.name);
-        Some(slots.and_then(|slots| slots.wait_of(id, entry)).unwrap_or(JobWait::OrderingKey))
-    }
-
-    fn entry(&self, id: i64) -> Option<(&Entry, JobStage)> {
-        let kept = self.jobs.get(&id).map(|entry| (entry, stage_of(entry)));
-        kept.or_else(|| {
-            let mut discarded = self.discarded.iter();
-            let (_, entry) = discarded.find(|(other, _)| *other == id)?;
-            Some((entry, JobStage::Discarded))
-        })
+        match slots.and_then(|slots| slots.wait_of(id, entry)) {
+            None => Some(JobWait::OrderingKey),
+            // A kind without a limit has lines while it is paused.
+            Some(wait) => entry.definition.limits.is_some().then_some(wait),
+        }
     }
 }
 
 impl Board {
-    pub(super) fn result_of(&self, id: JobId) -> Result<JobResult, QueueError> {
-        self.state.lock().result_of(id.0)
-    }
-
-    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobResult> {
+    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobState> {
         let (promise, reply) = QueueFuture::promised();
         let mut state = self.state.lock();
-        match state.result_of(id.0) {
-            Ok(JobResult::Pending) => state.results.wait(id.0, promise),
-            result => {
+        match state.state_of(id.0) {
+            Ok(JobState::Waiting { .. } | JobState::Running) => state.results.wait(id.0, promise),
+            ended => {
                 drop(state);
-                promise.keep(result);
+                promise.keep(ended);
             }
         }
         reply
@@ -263,31 +224,17 @@ impl Board {
     /// Answers those whose jobs have come to an end. The caller holds no lock.
     pub(super) fn answer_waiting(&self) {
         let mut state = self.state.lock();
-        let mut answers = Vec::<(Promise<JobResult>, Result<JobResult, QueueError>)>::new();
+        let mut answers = Vec::<(Promise<JobState>, Result<JobState, QueueError>)>::new();
         for id in std::mem::take(&mut state.results.ended) {
-            let result = state.result_of(id).map_err(|_| QueueError::ShutDown);
+            let ended = state.state_of(id);
             // A person may have retried it.
-            if !matches!(result, Ok(JobResult::Pending)) {
+            if !matches!(ended, Ok(JobState::Waiting { .. } | JobState::Running)) {
                 let promises = state.results.waiting.remove(&id).unwrap_or_default();
-                let same =
-                    || result.as_ref().map(JobResult::clone).map_err(|_| QueueError::ShutDown);
+                let same = || ended.as_ref().map(JobState::clone).map_err(|_| QueueError::ShutDown);
                 answers.extend(promises.into_iter().map(|promise| (promise, same())));
             }
         }
         drop(state);
         answers.into_iter().for_each(|(promise, result)| promise.keep(result));
-    }
-}
-
-impl State {
-    fn result_of(&self, id: i64) -> Result<JobResult, QueueError> {
-        let now = self.clock.now();
-        let kept = self.results.get(id, now);
-        Ok(match (kept, self.state_of(id)?) {
-            (Some(result), _) => result,
-            (None, JobState::Discarded { last_error }) => JobResult::Discarded { last_error },
-            (None, JobState::Gone) => JobResult::Gone,
-            (None, _) => JobResult::Pending,
-        })
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{HistoryFilter, PastRun};
+use crate::{HistoryFilter, PastRun, queue::history::PAGE};
 
 const KEPT_AT_MOST: usize = 10_000;
 
@@ -44,7 +44,7 @@ impl Past {
                 && filter.schedule.is_none()
                 && filter.before.is_none_or(|before| run.id < before)
         });
-        found.take(filter.limit).cloned().collect()
+        found.take(filter.limit.unwrap_or(PAGE)).cloned().collect()
     }
 
     fn forget_old(&mut self, now: Instant) {

@@ -1,14 +1,12 @@
 //! Pauses of kinds. A job of a paused kind gets as far as its turn, if it has an ordering key, and keeps that. Then it waits
-//! without a task: in its line for a slot, if the kind has a limit, since a paused kind gives none; else its stage is
-//! [`Stage::Paused`](super::entry::Stage::Paused). When the pause ends all of these get a task that is due at once, as far as there are slots.
+//! without a task in a line for a [slot](super::slots), since a paused kind gives none: a kind without a limit has slots while it is
+//! paused, as many as it wants. When the pause ends the jobs get a task that is due at once, as far as there are slots.
 //!
 //! A pause until a moment has a task of the executor, which ends that very pause and no other: each has a number.
 
 use std::{collections::HashMap, time::SystemTime};
 
 use punctual::TaskHandle;
-
-use crate::KindPause;
 
 /// The pauses, by the names of the kinds.
 #[derive(Default)]
@@ -25,12 +23,8 @@ pub(super) struct Pause {
 }
 
 impl Pauses {
-    pub(super) fn get(&self, kind: &str) -> Option<KindPause> {
-        self.of_kinds.get(kind).map(|pause| KindPause { until: pause.until })
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, KindPause)> {
-        self.of_kinds.iter().map(|(kind, it)| (kind.as_str(), KindPause { until: it.until }))
+    pub(super) fn has(&self, kind: &str) -> bool {
+        self.of_kinds.contains_key(kind)
     }
 
     pub(super) fn take_tasks(&mut self) -> Vec<TaskHandle> {

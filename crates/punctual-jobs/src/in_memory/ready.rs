@@ -32,19 +32,8 @@ pub(super) type Place = (Priority, Instant, i64);
 /// The jobs that may be let go first.
 #[derive(Default)]
 pub(super) struct Ready {
-    pub(super) high: BTreeSet<(Instant, i64)>,
-    pub(super) normal: BTreeSet<(Instant, i64)>,
+    /// Those that are not called.
+    pub(super) jobs: BTreeMap<Priority, BTreeSet<(Instant, i64)>>,
     /// Those that are called, with their tickets.
     pub(super) called: BTreeMap<Place, Instant>,
-}
-
-impl Ready {
-    /// Returns the jobs of a priority that are not called. No job calls one of a low priority.
-    pub(super) fn of(&mut self, priority: Priority) -> Option<&mut BTreeSet<(Instant, i64)>> {
-        match priority {
-            Priority::High => Some(&mut self.high),
-            Priority::Normal => Some(&mut self.normal),
-            Priority::Low => None,
-        }
-    }
 }

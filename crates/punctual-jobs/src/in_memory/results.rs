@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    JobResult, JobValue,
+    JobState, JobValue,
     job::payload::Payload,
     queue::{queue_future::Promise, results::Returned},
 };
@@ -19,7 +19,7 @@ pub(super) struct Results {
     /// The results, each with the moment until which it is kept.
     kept: HashMap<i64, (Payload, Option<Instant>)>,
     ends: BTreeSet<(Instant, i64)>,
-    pub(super) waiting: HashMap<i64, Vec<Promise<JobResult>>>,
+    pub(super) waiting: HashMap<i64, Vec<Promise<JobState>>>,
     /// The jobs that are waited for and have come to an end.
     pub(super) ended: Vec<i64>,
 }
@@ -43,20 +43,20 @@ impl Results {
     }
 
     /// Returns the result of a job that is kept now.
-    pub(super) fn get(&self, id: i64, now: Instant) -> Option<JobResult> {
+    pub(super) fn get(&self, id: i64, now: Instant) -> Option<JobValue> {
         let (value, until) = self.kept.get(&id)?;
         let is_kept = until.is_none_or(|until| until > now);
-        is_kept.then(|| JobResult::Ready(JobValue(value.clone())))
+        is_kept.then(|| JobValue(value.clone()))
     }
 
-    pub(super) fn wait(&mut self, id: i64, promise: Promise<JobResult>) {
+    pub(super) fn wait(&mut self, id: i64, promise: Promise<JobState>) {
         let waiting = self.waiting.entry(id).or_default();
         waiting.retain(Promise::is_awaited);
         waiting.push(promise);
     }
 
     /// Returns the promises to those that wait for a job that has come to an end, to be dropped without the lock.
-    pub(super) fn take_ended(&mut self) -> Vec<Promise<JobResult>> {
+    pub(super) fn take_ended(&mut self) -> Vec<Promise<JobState>> {
         let ended = std::mem::take(&mut self.ended);
         ended.iter().filter_map(|id| self.waiting.remove(id)).flatten().collect()
     }

@@ -49,7 +49,7 @@ pub(super) struct Slots {
 impl Slots {
     /// Returns which limit a job waits for, if it is in a line here.
     pub(super) fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
-        let key = entry.limit_key.as_deref().unwrap_or_default();
+        let key = entry.job.limit_key.as_deref().unwrap_or_default();
         let place = (entry.moment, id);
         let mut lines = self.lines.iter().filter(|(line, _)| line.1 == key);
         let (line, _) = lines.find(|(_, jobs)| jobs.contains(&place))?;
@@ -84,11 +84,11 @@ impl Slots {
             self.note_open(&key, limits, now);
         }
         self.timer.wanted = self.dry.first().map(|(at, _)| *at);
-        if limits.of_kind().is_some_and(|most| self.taken.len() >= most) {
+        if limits.kind.at_once.is_some_and(|most| self.taken.len() >= most) {
             return None;
         }
         let line = self.next_line()?.clone();
-        if let Some(at) = self.buckets.kind_waits(limits.window_of_kind(), now) {
+        if let Some(at) = self.buckets.kind_waits(limits.kind.window, now) {
             self.timer.wanted = Some(at);
             return None;
         }
@@ -96,7 +96,7 @@ impl Slots {
         let (_, key) = line;
         self.taken.insert(id);
         *self.taken_of_key.entry(key.clone()).or_default() += 1;
-        self.buckets.spend(limits.window_of_kind(), limits.window_of_key(), &key, now);
+        self.buckets.spend(limits.kind.window, limits.key.window, &key, now);
         self.note_open(&key, limits, now);
         self.timer.wanted = self.dry.first().map(|(at, _)| *at);
         self.last_key = key;
@@ -116,8 +116,8 @@ impl Slots {
         if taken == 0 {
             self.taken_of_key.remove(key);
         }
-        let is_free = limits.of_key().is_none_or(|most| taken < most);
-        let next = self.buckets.next_of_key(limits.window_of_key(), key);
+        let is_free = limits.key.at_once.is_none_or(|most| taken < most);
+        let next = self.buckets.next_of_key(limits.key.window, key);
         let is_dry = next.is_some_and(|next| next > now);
         let mut has_jobs = false;
         for priority in [Priority::High, Priority::Normal, Priority::Low] {

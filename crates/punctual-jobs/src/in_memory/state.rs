@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! * A key leads to the entry that has it, and that entry waits or runs. A job loses its key when it ends,
+//! * A key leads to the entry that has it, and that entry waits or runs. A key leads to a job no more when that ends,
 //!   when it is cancelled while it runs, and when another one is enqueued under the key while it runs.
 //! * An entry's generation belongs to one task. Whatever makes that task the wrong one raises it.
 //! * Only its own attempt changes an entry that runs, except for how it is to end.
@@ -25,7 +25,7 @@ use super::{
     results::Results,
     slots::Slots,
 };
-use crate::{JobId, JobState, JobSummary, QueueError, ReleasedJob, ShutdownReport};
+use crate::{JobId, JobStage, JobState, JobSummary, QueueError, ReleasedJob, ShutdownReport};
 
 const REMEMBERED: usize = 1000;
 
@@ -40,8 +40,8 @@ pub(super) struct State {
     pub(super) clock: punctual::Clock,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
-    /// The last jobs that were discarded, as they were then.
-    pub(super) discarded: VecDeque<(i64, Entry)>,
+    /// The last jobs that were discarded.
+    pub(super) discarded: VecDeque<i64>,
     pub(super) past: Past,
     pub(super) pauses: Pauses,
     pub(super) results: Results,
@@ -75,7 +75,7 @@ impl State {
         let entry = self.jobs.get_mut(&id)?;
         if let Stage::Running { is_retired, .. } = &mut entry.stage {
             *is_retired = true;
-            entry.key = None;
+            entry.job.key = None;
             return None;
         }
         let left = self.withdraw(id);
@@ -90,7 +90,7 @@ impl State {
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting(None));
         let task = match stage {
             Stage::Waiting(task) => task,
-            Stage::InLine | Stage::Paused | Stage::Running { .. } => None,
+            Stage::InLine | Stage::Running { .. } | Stage::Discarded => None,
         };
         (task, self.leave_lines(id))
     }
@@ -101,13 +101,18 @@ impl State {
     }
 
     pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
+        self.end(id);
+        self.jobs.remove(&id)
+    }
+
+    /// A job has come to its end: it is not called any more, has no key, and those that wait for it are to be answered.
+    fn end(&mut self, id: i64) {
         self.forget_ready(id);
-        let entry = self.jobs.remove(&id)?;
         self.results.note_end(id);
-        if let Some(key) = entry.key.as_ref().filter(|key| self.keys.get(*key) == Some(&id)) {
+        let key = self.jobs.get(&id).and_then(|entry| entry.job.key.as_ref());
+        if let Some(key) = key.filter(|key| self.keys.get(*key) == Some(&id)) {
             self.keys.remove(key);
         }
-        Some(entry)
     }
 
     pub(super) fn refuse_if_over(&self) -> Result<(), QueueError> {
@@ -115,29 +120,35 @@ impl State {
         if is_over { Err(QueueError::ShutDown) } else { Ok(()) }
     }
 
-    /// Remembers a job that is off the board. Returns the one that is forgotten for it.
-    pub(super) fn remember_discarded(&mut self, id: i64, mut entry: Entry) -> Option<Entry> {
-        entry.stage = Stage::InLine;
-        let is_full = self.discarded.len() == REMEMBERED;
-        let forgotten = if is_full { self.discarded.pop_front() } else { None };
-        self.discarded.push_back((id, entry));
-        forgotten.map(|(_, entry)| entry)
+    /// Keeps a job that is discarded, until a thousand others are. Payloads and errors are texts: no user code is dropped with one.
+    pub(super) fn set_aside(&mut self, id: i64) {
+        self.end(id);
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        entry.stage = Stage::Discarded;
+        self.discarded.push_back(id);
+        if self.discarded.len() > REMEMBERED {
+            self.discarded.pop_front().and_then(|first| self.jobs.remove(&first));
+        }
+    }
+
+    /// A discarded job waits again, or goes.
+    pub(super) fn remember_no_more(&mut self, id: i64) {
+        self.discarded.retain(|other| *other != id);
     }
 
     pub(super) fn state_of(&self, id: i64) -> Result<JobState, QueueError> {
         self.refuse_if_over()?;
-        let discarded = || self.discarded.iter().find(|(other, _)| *other == id);
-        Ok(match self.jobs.get(&id) {
-            Some(entry) if entry.runs() => JobState::Running,
-            Some(entry) => {
-                JobState::Waiting { attempts: entry.begun, last_error: entry.last_error.clone() }
+        if let Some(value) = self.results.get(id, self.clock.now()) {
+            return Ok(JobState::Returned(value));
+        }
+        let Some(entry) = self.jobs.get(&id) else { return Ok(JobState::Gone) };
+        let last_error = entry.last_error.clone();
+        Ok(match entry.job_stage() {
+            JobStage::Waiting => JobState::Waiting { attempts: entry.begun, last_error },
+            JobStage::Running => JobState::Running,
+            JobStage::Discarded => {
+                JobState::Discarded { last_error: last_error.unwrap_or_default() }
             }
-            None => match discarded() {
-                Some((_, entry)) => {
-                    JobState::Discarded { last_error: entry.last_error.clone().unwrap_or_default() }
-                }
-                None => JobState::Gone,
-            },
         })
     }
 }
@@ -163,8 +174,8 @@ impl Closing {
             self.report.released.push(ReleasedJob {
                 id: JobId(id),
                 name: entry.definition.name,
-                payload: entry.payload.to_text(),
-                key: entry.key,
+                payload: entry.job.payload.to_text(),
+                key: entry.job.key,
                 attempts: entry.begun,
             });
         }

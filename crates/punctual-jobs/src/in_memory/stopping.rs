@@ -5,8 +5,6 @@
 //! `running` only falls. The one that makes it zero raises the token on which the shutdown sleeps. That
 //! token is on the executor's clock, so a shutdown can be tested on a manual one.
 
-use std::sync::Arc;
-
 use punctual::{CancellationToken, Grace};
 
 use super::{
@@ -15,7 +13,7 @@ use super::{
     ready::Ready,
     state::Closing,
 };
-use crate::{JobId, JobSummary, ShutdownReport, StopReason};
+use crate::{JobId, JobStage, JobSummary, ShutdownReport, StopReason};
 
 impl Board {
     pub(super) fn shut_down(&self, grace: Grace) -> ShutdownReport {
@@ -37,8 +35,9 @@ impl Board {
         }
         let report = ShutdownReport::default();
         let mut closing = Closing { idle: idle.clone(), has_asked: false, is_over: false, report };
+        let waits = |entry: &Entry| entry.job_stage() == JobStage::Waiting;
         let mut waiting: Vec<_> =
-            (state.jobs.iter()).filter(|(_, entry)| !entry.runs()).map(|(id, _)| *id).collect();
+            (state.jobs.iter()).filter(|(_, it)| waits(it)).map(|(id, _)| *id).collect();
         waiting.sort_unstable();
         let mut tasks = Vec::new();
         for id in waiting {
@@ -88,19 +87,14 @@ impl Board {
     fn report(&self) -> ShutdownReport {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let still = state.jobs.iter();
-        let still = still.map(|(id, entry)| (*id, Arc::clone(&entry.definition)));
-        let mut still_running: Vec<_> =
-            still.map(|(id, kind)| JobSummary { id: JobId(id), name: kind.name }).collect();
-        still_running.sort_unstable_by_key(|job| job.id);
-        let mut report = match &mut state.closing {
-            Some(closing) => {
-                closing.is_over = true;
-                std::mem::take(&mut closing.report)
-            }
-            None => ShutdownReport::default(),
-        };
-        report.still_running = still_running;
+        let Some(closing) = &mut state.closing else { return ShutdownReport::default() };
+        closing.is_over = true;
+        let mut report = std::mem::take(&mut closing.report);
+        let still = state.jobs.iter().filter(|(_, entry)| entry.runs());
+        report.still_running.extend(
+            still.map(|(id, entry)| JobSummary { id: JobId(*id), name: entry.definition.name }),
+        );
+        report.still_running.sort_unstable_by_key(|job| job.id);
         report
     }
 }

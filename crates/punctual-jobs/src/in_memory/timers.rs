@@ -75,13 +75,11 @@ impl Board {
             return false;
         }
         let pause = state.pauses.of_kinds.remove(kind);
-        let mut next = state.wake_paused(kind);
-        if let Some(definition) = self.definitions.handled(kind) {
-            next.append(&mut state.give_slots(definition.name, definition.limits));
-        }
+        let definition = self.definitions.handled(kind);
+        let next = definition.map(|kind| state.give_slots(kind.name, kind.limits));
         drop(state);
         self.cancel_task(pause.and_then(|pause| pause.task));
-        self.submit_or_discard(next);
+        self.submit_or_discard(next.into_iter().flatten());
         true
     }
 

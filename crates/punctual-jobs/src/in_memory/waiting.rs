@@ -3,10 +3,7 @@
 //! The parts ([`ready`](super::ready), [`ordering`](super::ordering), [`slots`](super::slots), [`pauses`](super::pauses)) know
 //! jobs by their ids. Here they meet the entries.
 
-use std::{
-    collections::BTreeSet,
-    time::{Instant, SystemTime},
-};
+use std::time::{Instant, SystemTime};
 
 use punctual::{TaskHandle, trigger::Due};
 
@@ -51,7 +48,7 @@ impl State {
     /// A job with an ordering key is due.
     pub(super) fn arrive(&mut self, id: i64) -> Arrival {
         let Some(entry) = self.jobs.get_mut(&id) else { return Arrival::Wait(None) };
-        let Some(key) = &entry.ordering_key else { return Arrival::Go };
+        let Some(key) = &entry.job.ordering_key else { return Arrival::Go };
         let turn = self.turns.entry(key.clone()).or_default();
         if turn.is_of(id) {
             return Arrival::Go;
@@ -64,7 +61,7 @@ impl State {
 
     /// A job does not wait for its turn any more, and does not run. Returns the job that is next.
     pub(super) fn leave_line(&mut self, id: i64) -> Option<Next> {
-        let key = self.jobs.get(&id)?.ordering_key.as_ref()?;
+        let key = self.jobs.get(&id)?.job.ordering_key.as_ref()?;
         let turn = self.turns.get_mut(key)?;
         turn.leave(id);
         let first = turn.give();
@@ -79,13 +76,20 @@ impl State {
         Some(self.jobs.get_mut(&id)?.wake(id))
     }
 
-    /// A job is due, and has its turn.
+    /// A job is due, and has its turn. One that has a slot goes back to its line if its kind was paused meanwhile.
     pub(super) fn enter(&mut self, id: i64) -> Arrival {
         let Some(place) = self.place_in_line(id) else { return Arrival::Go };
+        let is_paused = self.pauses.has(place.kind);
+        if !is_paused && !place.limits.is_some() {
+            return Arrival::Go;
+        }
         let now = self.clock.now();
         let slots = self.slots.entry(place.kind).or_default();
         if slots.has(id) {
-            return Arrival::Go;
+            if !is_paused {
+                return Arrival::Go;
+            }
+            slots.leave(id, &place, now);
         }
         slots.wait(id, &place, now);
         if let Some(entry) = self.jobs.get_mut(&id) {
@@ -110,19 +114,19 @@ impl State {
         slots.is_some_and(|slots| slots.has(id))
     }
 
-    /// Returns where a job waits for a slot; `None` if its kind has no limit.
+    /// Returns where a job waits for a slot, if its kind has slots.
     fn place_in_line(&self, id: i64) -> Option<PlaceInLine> {
         let entry = self.jobs.get(&id)?;
         let (kind, limits) = (entry.definition.name, entry.definition.limits);
-        let is_ordered = entry.ordering_key.is_some();
-        let priority = if is_ordered { Priority::Normal } else { entry.priority };
-        let line = (priority, entry.limit_key.clone().unwrap_or_default());
-        limits.is_some().then_some(PlaceInLine { kind, limits, line, moment: entry.moment })
+        let is_ordered = entry.job.ordering_key.is_some();
+        let priority = if is_ordered { Priority::Normal } else { entry.job.priority };
+        let line = (priority, entry.job.limit_key.clone().unwrap_or_default());
+        Some(PlaceInLine { kind, limits, line, moment: entry.moment })
     }
 
     /// Gives a slot to the next job of the kind, if one is free, there is a token, and the kind is not paused.
     pub(super) fn give_slot(&mut self, kind: &'static str, limits: Limits) -> Option<Next> {
-        if self.pauses.get(kind).is_some() {
+        if self.pauses.has(kind) {
             return None;
         }
         let now = self.clock.now();
@@ -130,8 +134,13 @@ impl State {
         self.wake(first)
     }
 
+    /// Gives all slots that are free. A kind without a limit had lines for its pause, and has none any more.
     pub(super) fn give_slots(&mut self, kind: &'static str, limits: Limits) -> Vec<Next> {
-        std::iter::from_fn(|| self.give_slot(kind, limits)).collect()
+        let next = std::iter::from_fn(|| self.give_slot(kind, limits)).collect();
+        if !limits.is_some() && !self.pauses.has(kind) {
+            self.slots.remove(kind);
+        }
+        next
     }
 
     /// A job waits, and its task is about to be submitted.
@@ -141,7 +150,7 @@ impl State {
         let Some(place) = self.place_of(next.id).filter(|_| waits) else { return };
         let (priority, moment, id) = place;
         if !self.ready.called.contains_key(&place) {
-            self.ready.of(priority).map(|jobs| jobs.insert((moment, id)));
+            self.ready.jobs.entry(priority).or_default().insert((moment, id));
         }
     }
 
@@ -149,14 +158,14 @@ impl State {
     pub(super) fn forget_ready(&mut self, id: i64) {
         let Some(place) = self.place_of(id) else { return };
         let (priority, moment, id) = place;
-        self.ready.of(priority).map(|jobs| jobs.remove(&(moment, id)));
+        self.ready.jobs.get_mut(&priority).map(|jobs| jobs.remove(&(moment, id)));
         self.ready.called.remove(&place);
     }
 
     fn place_of(&self, id: i64) -> Option<Place> {
-        let is_here = |entry: &&Entry| entry.ordering_key.is_none() && !self.has_slot(id);
+        let is_here = |entry: &&Entry| entry.job.ordering_key.is_none() && !self.has_slot(id);
         let entry = self.jobs.get(&id).filter(is_here)?;
-        Some((entry.priority, entry.moment?, id))
+        Some((entry.job.priority, entry.moment?, id))
     }
 
     /// Returns what is to be done instead of beginning this job, if another one is to go first.
@@ -189,38 +198,14 @@ impl State {
 
     /// Returns the first job of a higher priority that is due and not called.
     fn better_than(&self, priority: Priority, (now, time): (Instant, SystemTime)) -> Option<Place> {
-        let of_level = |level: Priority, jobs: &BTreeSet<(Instant, i64)>| {
+        self.ready.jobs.range(..priority).find_map(|(level, jobs)| {
             let mut due = jobs.iter().take_while(|(moment, _)| *moment <= now);
             // The instant of a wall time is an estimate.
             let first = due.find(|(_, id)| {
                 let wall = self.jobs.get(id).and_then(|entry| entry.wall);
                 wall.is_none_or(|wall| wall <= time)
             });
-            first.map(|(moment, id)| (level, *moment, *id)).filter(|_| level < priority)
-        };
-        of_level(Priority::High, &self.ready.high)
-            .or_else(|| of_level(Priority::Normal, &self.ready.normal))
-    }
-
-    /// A job has its turn. If its kind is paused, it waits for the end of that; one that has a slot goes back to its line.
-    pub(super) fn wait_if_paused(&mut self, id: i64) -> Option<Arrival> {
-        let entry = self.jobs.get_mut(&id)?;
-        self.pauses.get(entry.definition.name)?;
-        entry.stage = Stage::Paused;
-        if !entry.definition.limits.is_some() {
-            return Some(Arrival::Wait(None));
-        }
-        let none = self.leave_slot(id);
-        debug_assert!(none.is_none(), "a paused kind gives no slot");
-        Some(self.enter(id))
-    }
-
-    /// Returns the tasks of the jobs that wait for the end of this kind's pause, in the order of their moments.
-    pub(super) fn wake_paused(&mut self, kind: &str) -> Vec<Next> {
-        let is_such =
-            |entry: &Entry| entry.definition.name == kind && matches!(entry.stage, Stage::Paused);
-        let mut paused: Vec<_> = self.jobs.iter_mut().filter(|(_, entry)| is_such(entry)).collect();
-        paused.sort_by_key(|(id, entry)| (entry.moment, **id));
-        paused.into_iter().map(|(id, entry)| entry.wake(*id)).collect()
+            first.map(|(moment, id)| (*level, *moment, *id))
+        })
     }
 }

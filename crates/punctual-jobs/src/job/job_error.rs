@@ -24,9 +24,11 @@ use crate::job::with_sources;
 /// }
 /// assert_eq!(parse("x").unwrap_err().to_string(), "invalid digit found in string");
 /// ```
+#[derive(Debug)]
 pub struct JobError(pub(crate) Verdict);
 
 /// The verdict on the job.
+#[derive(Debug)]
 pub(crate) enum Verdict {
     /// It is tried again, or its attempts are used up.
     TryAgain(String),
@@ -68,7 +70,7 @@ impl JobError {
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// let job = queue.now(Mail { to: "nobody".into() }).enqueue()?;
     /// clock.run_until_idle();
-    /// assert_eq!(queue.state(job.id())?, JobState::Discarded { last_error: "no such address".into() });
+    /// assert_eq!(queue.state(job.id)?, JobState::Discarded { last_error: "no such address".into() });
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn discard(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -126,16 +128,6 @@ impl fmt::Display for JobError {
         match &self.0 {
             Verdict::TryAgain(error) | Verdict::Discard(error) => f.write_str(error),
             Verdict::Snooze(delay) => write!(f, "snoozed for {delay:?}"),
-        }
-    }
-}
-
-impl fmt::Debug for JobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Verdict::TryAgain(error) => write!(f, "JobError({error:?})"),
-            Verdict::Discard(error) => write!(f, "JobError::discard({error:?})"),
-            Verdict::Snooze(delay) => write!(f, "JobError::snooze({delay:?})"),
         }
     }
 }

@@ -51,9 +51,15 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a limit does nothing until it is given to `Jobs::limit`"]
 pub struct JobLimit {
-    at_once: Option<u32>,
-    window: Option<JobWindow>,
+    bounds: Bounds,
     is_for_each_key: bool,
+}
+
+/// What a limit allows: of a kind, or of each of its limit keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) at_once: Option<usize>,
+    pub(crate) window: Option<JobWindow>,
 }
 
 /// How many jobs may begin in a window of time: a token bucket.
@@ -73,7 +79,8 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(400 * 24 * 3600);
 impl JobLimit {
     /// Lets so many jobs run at once, at least one and at most 100,000.
     pub fn at_once(jobs: u32) -> Self {
-        Self { at_once: Some(jobs.clamp(1, MOST)), window: None, is_for_each_key: false }
+        let at_once = Some(jobs.clamp(1, MOST) as usize);
+        Self { bounds: Bounds { at_once, window: None }, is_for_each_key: false }
     }
 
     /// Lets so many jobs begin in a window of time, at least one and at most 100,000; the window is at least a millisecond and at most
@@ -99,7 +106,7 @@ impl JobLimit {
     /// # let _ = limit;
     /// ```
     pub fn in_window(jobs: u32, window: Duration) -> Self {
-        Self { at_once: None, window: None, is_for_each_key: false }.and_in_window(jobs, window)
+        Self { bounds: Bounds::default(), is_for_each_key: false }.and_in_window(jobs, window)
     }
 
     /// Adds a limit for a [window of time](Self::in_window): both hold.
@@ -108,7 +115,7 @@ impl JobLimit {
         let window = window.clamp(Duration::from_millis(1), LONGEST_WINDOW);
         // Rounded up: never more than were asked for.
         let gap = (window.as_micros() as u64).div_ceil(burst.into());
-        self.window = Some(JobWindow { burst, gap });
+        self.bounds.window = Some(JobWindow { burst, gap });
         self
     }
 
@@ -141,44 +148,24 @@ impl JobLimit {
 }
 
 /// The limits of a kind: as a whole, and for each of its limit keys.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Limits {
-    kind: Option<JobLimit>,
-    key: Option<JobLimit>,
+    pub(crate) kind: Bounds,
+    pub(crate) key: Bounds,
 }
 
 impl Limits {
     /// Adds a limit, in place of the one before that held for the same.
     pub(crate) fn set(&mut self, limit: JobLimit) {
         let place = if limit.is_for_each_key { &mut self.key } else { &mut self.kind };
-        *place = Some(limit);
+        *place = limit.bounds;
     }
 
     pub(crate) fn is_some(self) -> bool {
-        self.kind.is_some() || self.key.is_some()
-    }
-
-    /// Returns how many jobs of the kind run at once, if there is a limit.
-    pub(crate) fn of_kind(self) -> Option<usize> {
-        self.kind?.at_once.map(|most| most as usize)
-    }
-
-    /// Returns how many jobs of one key run at once, if there is a limit.
-    pub(crate) fn of_key(self) -> Option<usize> {
-        self.key?.at_once.map(|most| most as usize)
-    }
-
-    /// Returns the window of the kind, if it has one.
-    pub(crate) fn window_of_kind(self) -> Option<JobWindow> {
-        self.kind?.window
-    }
-
-    /// Returns the window of each key, if it has one.
-    pub(crate) fn window_of_key(self) -> Option<JobWindow> {
-        self.key?.window
+        self != Self::default()
     }
 
     pub(crate) fn has_window(self) -> bool {
-        self.window_of_kind().is_some() || self.window_of_key().is_some()
+        self.kind.window.is_some() || self.key.window.is_some()
     }
 }

@@ -20,9 +20,9 @@ use crate::{
     DiscardedJob, Job, JobError, JobLimit, JobRun, OpenError,
     job::{
         attempts_of, backoff, clamped, job_limit::Limits, names::Names, payload::Payload,
-        schedule::BoxedTrigger,
+        schedule::Ticking,
     },
-    queue::results::Returned,
+    queue::{engine::NewJob, results::Returned},
     run::outcomes::Outcomes,
 };
 
@@ -51,7 +51,7 @@ pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let jobs = Jobs::new()
 ///     .on(move |run: &JobRun, job: Remind| {
-///         tell.send(format!("{} to {} at attempt {}", job.text, job.user, run.attempt()))?;
+///         tell.send(format!("{} to {} at attempt {}", job.text, job.user, run.attempt))?;
 ///         Ok(())
 ///     })
 ///     .max_attempts::<Remind>(5)
@@ -67,22 +67,19 @@ pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 #[derive(Default)]
 #[must_use = "definitions do nothing until a queue is opened on them"]
 pub struct Jobs {
-    kinds: HashMap<&'static str, Kind>,
+    kinds: HashMap<&'static str, Definition>,
     periodic: Vec<Periodic>,
     #[cfg(feature = "postgres")]
     declared: Vec<crate::Schedule>,
     on_discarded: Option<OnDiscarded>,
-    defined_twice: Option<&'static str>,
-}
-
-struct Kind {
-    type_id: TypeId,
-    definition: Definition,
+    /// The error of a definition, the last one if there are several.
+    wrong: Option<OpenError>,
 }
 
 /// A kind of job, as a queue sees it.
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
+    type_id: TypeId,
     pub(crate) handler: Option<Handler>,
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Option<Backoff>,
@@ -95,11 +92,8 @@ pub(crate) struct Definition {
 /// A schedule: a job that is enqueued at each tick of a trigger.
 pub(crate) struct Periodic {
     pub(crate) schedule: String,
-    /// The name of the job's kind.
-    pub(crate) name: &'static str,
-    pub(crate) max_attempts: u32,
-    pub(crate) trigger: BoxedTrigger,
-    pub(crate) payload: Result<Payload, serde_json::Error>,
+    pub(crate) job: NewJob,
+    pub(crate) trigger: Ticking,
 }
 
 /// The definitions with which a queue is opened.
@@ -161,7 +155,7 @@ impl Jobs {
         let definition = self.definition::<J>();
         let is_second = definition.handler.replace(handler).is_some();
         if is_second {
-            self.defined_twice = Some(J::NAME);
+            self.wrong = Some(defined_twice(J::NAME));
         }
     }
 
@@ -262,10 +256,14 @@ impl Jobs {
         job: J,
     ) -> Self {
         self.definition::<J>();
-        let (trigger, payload) = (BoxedTrigger::new(trigger), Payload::of(&job));
-        let max_attempts = attempts_of::<J>();
-        let (schedule, name) = (name.into(), J::NAME);
-        self.periodic.push(Periodic { schedule, name, max_attempts, trigger, payload });
+        let (schedule, trigger) = (name.into(), Ticking::new(trigger));
+        match Payload::of(&job) {
+            Ok(payload) => {
+                let job = NewJob::of_tick(&schedule, J::NAME, payload, attempts_of::<J>());
+                self.periodic.push(Periodic { schedule, job, trigger });
+            }
+            Err(error) => self.wrong = Some(OpenError::Refused(error.into())),
+        }
         self
     }
 
@@ -321,20 +319,24 @@ impl Jobs {
     /// # Errors
     ///
     /// [`OpenError`], if a definition is wrong or the engine cannot be reached.
-    pub fn open<E: OpenQueue>(self, engine: E) -> Result<E::Queue, OpenError> {
-        if let Some(name) = self.defined_twice {
-            return Err(OpenError::DefinedTwice { name });
+    pub fn open<E: OpenQueue>(mut self, engine: E) -> Result<E::Queue, OpenError> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
         }
         let names = self.periodic.iter().map(|it| it.schedule.as_str());
         #[cfg(feature = "postgres")]
         let names = names.chain(self.declared.iter().map(crate::Schedule::name));
         check_schedules(&names.collect::<Vec<_>>())?;
         for name in self.kinds.keys() {
-            Names::Kind.check(name).map_err(OpenError::InvalidName)?;
+            Names::KIND.check(name).map_err(OpenError::InvalidName)?;
         }
-        let kinds = self.kinds.into_iter();
-        let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
-        let definitions = Definitions::new(kinds, self.on_discarded);
+        let handled = self.kinds.values().filter(|kind| kind.handler.is_some());
+        let outcomes = Outcomes::of_kinds(handled.map(|kind| kind.name));
+        let kinds = self.kinds.into_iter().map(|(name, kind)| (name, Arc::new(kind))).collect();
+        let definitions = Definitions { kinds, on_discarded: self.on_discarded, outcomes };
+        for Periodic { job, .. } in &mut self.periodic {
+            job.max_attempts = definitions.max_attempts(job.name, job.max_attempts);
+        }
         engine.open_queue(Opening {
             definitions: Arc::new(definitions),
             periodic: self.periodic,
@@ -345,22 +347,20 @@ impl Jobs {
 
     fn definition<J: Job>(&mut self) -> &mut Definition {
         let type_id = TypeId::of::<J>();
-        let kind = self.kinds.entry(J::NAME).or_insert_with(|| Kind {
+        let kind = self.kinds.entry(J::NAME).or_insert_with(|| Definition {
+            name: J::NAME,
             type_id,
-            definition: Definition {
-                name: J::NAME,
-                handler: None,
-                max_attempts: attempts_of::<J>(),
-                backoff: J::BACKOFF,
-                timeout: J::TIMEOUT,
-                limits: Limits::default(),
-                keeps_results: false,
-            },
+            handler: None,
+            max_attempts: attempts_of::<J>(),
+            backoff: J::BACKOFF,
+            timeout: J::TIMEOUT,
+            limits: Limits::default(),
+            keeps_results: false,
         });
         if kind.type_id != type_id {
-            self.defined_twice = Some(J::NAME);
+            self.wrong = Some(defined_twice(J::NAME));
         }
-        &mut kind.definition
+        kind
     }
 }
 
@@ -368,12 +368,20 @@ impl Jobs {
 fn check_schedules(schedules: &[&str]) -> Result<(), OpenError> {
     let mut names = HashSet::new();
     for schedule in schedules {
-        Names::Schedule.check(schedule).map_err(OpenError::InvalidName)?;
+        Names::SCHEDULE.check(schedule).map_err(OpenError::InvalidName)?;
         if !names.insert(*schedule) {
-            return Err(OpenError::ScheduledTwice { schedule: (*schedule).to_owned() });
+            let what = "give each a name of its own by Jobs::every_named";
+            return Err(OpenError::Definition(format!(
+                "two schedules have the name {schedule:?}: {what}"
+            )));
         }
     }
     Ok(())
+}
+
+fn defined_twice(name: &str) -> OpenError {
+    let what = "give each kind of job one type, one name and one handler";
+    OpenError::Definition(format!("the job name {name:?} is defined twice: {what}"))
 }
 
 impl fmt::Debug for Jobs {
@@ -383,15 +391,6 @@ impl fmt::Debug for Jobs {
 }
 
 impl Definitions {
-    fn new(
-        kinds: HashMap<&'static str, Arc<Definition>>,
-        on_discarded: Option<OnDiscarded>,
-    ) -> Self {
-        let handled = kinds.values().filter(|kind| kind.handler.is_some());
-        let outcomes = Outcomes::of_kinds(handled.map(|kind| kind.name));
-        Self { kinds, on_discarded, outcomes }
-    }
-
     /// Returns how many attempts a job sent from here has: the number of its kind, unless this program defines another.
     pub(crate) fn max_attempts(&self, name: &str, of_kind: u32) -> u32 {
         self.kinds.get(name).map_or(of_kind, |kind| kind.max_attempts)
@@ -416,14 +415,9 @@ impl Definitions {
     pub(crate) fn limits(&self) -> (Vec<&'static str>, Vec<Option<i32>>, Vec<Option<i32>>) {
         let count = |most: Option<usize>| most.and_then(|most| i32::try_from(most).ok());
         let limited = self.kinds.values().filter(|kind| kind.limits.is_some());
-        let all = limited.map(|kind| (kind.name, kind.limits));
-        let mut columns = (Vec::new(), Vec::new(), Vec::new());
-        for (name, limits) in all {
-            columns.0.push(name);
-            columns.1.push(count(limits.of_kind()));
-            columns.2.push(count(limits.of_key()));
-        }
-        columns
+        let all =
+            limited.map(|kind| (kind.name, kind.limits.kind.at_once, kind.limits.key.at_once));
+        all.map(|(name, of_kind, of_key)| (name, count(of_kind), count(of_key))).collect()
     }
 
     /// Returns the names of the kinds that this process handles, in their order.

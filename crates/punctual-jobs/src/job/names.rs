@@ -5,75 +5,43 @@
 
 use std::{error::Error, fmt};
 
-/// The kind of thing that a text names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
-    Kind,
-    Job,
-    Ordering,
-    Limit,
-    Schedule,
-    Trace,
-}
+/// The kind of thing that a text names: what an error calls it, and how many bytes it may have.
+pub(crate) struct Names(&'static str, usize);
 
 /// A name of a kind or of a schedule, a key, an ordering key or a limit key that no queue accepts: it is empty, has a NUL character, or is too
-/// long. Says which of them, and why.
+/// long. Says which of them, and why: `the key of a job has more than 512 bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidName {
-    names: Names,
-    problem: Problem,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Problem {
-    IsEmpty,
-    HasNul,
-    IsTooLong,
-}
+pub struct InvalidName(String);
 
 impl Names {
-    /// Returns how many bytes it may have.
-    fn longest(self) -> usize {
-        match self {
-            Self::Kind | Self::Ordering | Self::Limit | Self::Schedule => 128,
-            Self::Job | Self::Trace => 512,
-        }
-    }
+    pub(crate) const KIND: Self = Self("the name of a kind of jobs", 128);
+    pub(crate) const JOB: Self = Self("the key of a job", 512);
+    pub(crate) const ORDERING: Self = Self("an ordering key", 128);
+    pub(crate) const LIMIT: Self = Self("a limit key", 128);
+    pub(crate) const SCHEDULE: Self = Self("the name of a schedule", 128);
+    pub(crate) const TRACE: Self = Self("a trace context", 512);
 
     pub(crate) fn check_if_any(self, text: &Option<String>) -> Result<(), InvalidName> {
         text.as_ref().map_or(Ok(()), |text| self.check(text))
     }
 
     pub(crate) fn check(self, text: &str) -> Result<(), InvalidName> {
-        let problem = if text.is_empty() {
-            Problem::IsEmpty
+        let Self(what, longest) = self;
+        Err(InvalidName(if text.is_empty() {
+            format!("{what} is empty")
         } else if text.contains('\0') {
-            Problem::HasNul
-        } else if text.len() > self.longest() {
-            Problem::IsTooLong
+            format!("{what} has a NUL character")
+        } else if text.len() > longest {
+            format!("{what} has more than {longest} bytes")
         } else {
             return Ok(());
-        };
-        Err(InvalidName { names: self, problem })
+        }))
     }
 }
 
-/// For instance `the key of a job has more than 512 bytes`.
 impl fmt::Display for InvalidName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.names {
-            Names::Kind => "the name of a kind of jobs",
-            Names::Job => "the key of a job",
-            Names::Ordering => "an ordering key",
-            Names::Limit => "a limit key",
-            Names::Schedule => "the name of a schedule",
-            Names::Trace => "a trace context",
-        })?;
-        match self.problem {
-            Problem::IsEmpty => f.write_str(" is empty"),
-            Problem::HasNul => f.write_str(" has a NUL character"),
-            Problem::IsTooLong => write!(f, " has more than {} bytes", self.names.longest()),
-        }
+        f.write_str(&self.0)
     }
 }
 

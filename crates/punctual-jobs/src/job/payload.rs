@@ -15,7 +15,7 @@ use serde_json::error::Category;
 use crate::{Job, JobError};
 
 /// The JSON of a job. Cheap to clone.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Payload(Arc<str>);
 
 impl Payload {

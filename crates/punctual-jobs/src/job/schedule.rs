@@ -17,29 +17,8 @@ use punctual::{
     trigger::{Due, TriggerContext},
 };
 
-/// A trigger of any type.
-pub(crate) struct BoxedTrigger(Box<dyn Trigger>);
-
-impl BoxedTrigger {
-    pub(crate) fn new(trigger: impl Trigger) -> Self {
-        Self(Box::new(trigger))
-    }
-
-    /// Makes the trigger plan the same moments, with the same offsets, on each machine. Returns `false` if it cannot.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn share(&mut self, name: &str) -> bool {
-        self.0.share(Some(name))
-    }
-
-    /// Returns the trigger for a task, and the cell from which its body learns the tick.
-    pub(crate) fn ticking(self) -> (Ticking, Tick) {
-        let tick = Tick(Arc::default());
-        (Ticking { inner: self.0, tick: tick.clone() }, tick)
-    }
-}
-
 /// The moment for which the next run of a task is planned.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Tick(Arc<Mutex<Option<Due>>>);
 
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "one process needs not agree"))]
@@ -57,10 +36,23 @@ impl Tick {
     }
 }
 
-/// A trigger whose answers can be read.
+/// A trigger of any type, whose answers can be read.
 pub(crate) struct Ticking {
     inner: Box<dyn Trigger>,
-    tick: Tick,
+    /// The cell from which the body learns the tick.
+    pub(crate) tick: Tick,
+}
+
+impl Ticking {
+    pub(crate) fn new(trigger: impl Trigger) -> Self {
+        Self { inner: Box::new(trigger), tick: Tick::default() }
+    }
+
+    /// Makes the trigger plan the same moments, with the same offsets, on each machine. Returns `false` if it cannot.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn share_as(&mut self, name: &str) -> bool {
+        self.inner.share(Some(name))
+    }
 }
 
 impl Trigger for Ticking {

@@ -27,8 +27,9 @@ use crate::{
 #[derive(Clone)]
 pub(super) enum How {
     Ended(Outcome),
-    /// The attempt does not count, and the job is free at once.
-    Freed,
+    /// The attempt does not count, and the job is free at once, unless it was discarded meanwhile. With the error, if the handler has
+    /// failed.
+    Freed(Option<String>),
     /// The same, because the executor has not run the task, for this reason.
     Refused(String),
 }
@@ -86,7 +87,7 @@ impl How {
             Self::Ended(Outcome::Failed(..)) => JobOutcome::Failed,
             Self::Ended(Outcome::Discarded(_)) => JobOutcome::Discarded,
             Self::Ended(Outcome::Snoozed(_)) => JobOutcome::Snoozed,
-            Self::Freed | Self::Refused(_) => JobOutcome::Released,
+            Self::Freed(_) | Self::Refused(_) => JobOutcome::Released,
         }
     }
 
@@ -112,6 +113,7 @@ impl How {
     fn error(&self) -> Option<&str> {
         match self {
             Self::Ended(Outcome::Failed(error, _) | Outcome::Discarded(error)) => Some(error),
+            Self::Freed(error) => error.as_deref(),
             _ => None,
         }
     }
@@ -221,7 +223,7 @@ impl Machine {
         let Ended { job, how, .. } = ended;
         self.claims.forget(job.claim);
         match (became, how) {
-            (Became::Waiting, How::Freed | How::Refused(_)) => {
+            (Became::Waiting, How::Freed(_) | How::Refused(_)) => {
                 if let Some(kind) = self.definitions.handled(&job.name) {
                     self.claims.note_released(job, kind.name);
                 }
@@ -274,24 +276,24 @@ mod tests {
         let given_up = || How::Ended(Outcome::Discarded(error()));
         let known = |how, became| ended(how, 1, false).outcome(became);
         assert_eq!(known(ran(), Became::Gone), Some(JobOutcome::Succeeded));
-        for how in [failed(), snoozed(), given_up(), How::Freed] {
+        for how in [failed(), snoozed(), given_up(), How::Freed(None)] {
             assert_eq!(known(how, Became::Gone), Some(JobOutcome::Cancelled));
         }
         assert_eq!(known(failed(), Became::Waiting), Some(JobOutcome::Failed));
         assert_eq!(known(snoozed(), Became::Waiting), Some(JobOutcome::Snoozed));
-        for how in [How::Freed, How::Refused(error())] {
+        for how in [How::Freed(None), How::Refused(error())] {
             assert_eq!(known(how, Became::Waiting), Some(JobOutcome::Released));
         }
         for how in [failed(), snoozed(), given_up()] {
             assert_eq!(known(how, Became::Discarded), Some(JobOutcome::Discarded));
         }
-        for how in [ran(), failed(), snoozed(), given_up(), How::Freed] {
+        for how in [ran(), failed(), snoozed(), given_up(), How::Freed(None)] {
             assert_eq!(known(how, Became::Lost), None, "another machine has counted it");
         }
         let asked = |how, begun| ended(how, begun, true).outcome(Became::Lost);
         assert_eq!(asked(ran(), 1), Some(JobOutcome::Succeeded));
         assert_eq!(asked(failed(), 2), Some(JobOutcome::Failed));
         assert_eq!(asked(failed(), 3), Some(JobOutcome::Discarded));
-        assert_eq!(asked(How::Freed, 3), Some(JobOutcome::Released));
+        assert_eq!(asked(How::Freed(None), 3), Some(JobOutcome::Released));
     }
 }

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, error::SqlState};
 
-use super::{connection::AskError, machine::Machine, pauses::pause_of, statements::not_paused};
+use super::{connection::AskError, machine::Machine, statements::not_paused};
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
-    Priority, job::payload::Payload, queue::by_id::BY_HAND,
+    JobChange, JobFilter, JobId, JobStage, JobStatus, JobWait, KindCounts, Priority,
+    job::payload::Payload,
+    queue::{change::BY_HAND, history::PAGE},
 };
 
 /// Whether all places of a limit are taken: `$most` of them, or all up to the last that is.
@@ -130,7 +131,8 @@ select runs, (select count(*) from told) from found";
 impl Machine {
     pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
         let stage = filter.stage.map(JobStage::word);
-        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let limit = i64::try_from(filter.limit.unwrap_or(PAGE)).unwrap_or(i64::MAX);
+        let after = filter.after.map_or(i64::MIN, |id| id.0);
         let (kinds, of_kinds, of_keys) = self.definitions.limits();
         Ok(self
             .looks
@@ -142,10 +144,10 @@ impl Machine {
                     &filter.key,
                     &filter.schedule,
                     &filter.ordering_key,
-                    &filter.after.0,
+                    &after,
                     &limit,
                     &filter.limit_key,
-                    &filter.has_payloads,
+                    &filter.payloads,
                     &kinds,
                     &of_kinds,
                     &of_keys,
@@ -162,53 +164,53 @@ impl Machine {
         Ok(self.looks.ask(COUNTS, &[]).await?.iter().map(counts).collect())
     }
 
-    pub(super) async fn retry_job(&self, id: JobId) -> Result<JobRetry, AskError> {
+    pub(super) async fn retry_job(&self, id: JobId) -> Result<JobChange, AskError> {
         let rows = match self.ask(RETRY, &[&id.0]).await {
             // Another machine has enqueued the key while this statement ran.
-            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => return Ok(JobRetry::KeyTaken),
+            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => return Ok(JobChange::KeyTaken),
             rows => rows?,
         };
         Ok(retried(&rows))
     }
 
-    pub(super) async fn discard_job(&self, id: JobId) -> Result<JobDiscard, AskError> {
+    pub(super) async fn discard_job(&self, id: JobId) -> Result<JobChange, AskError> {
         let discarded = discarded(&self.ask(DISCARD, &[&id.0, &BY_HAND]).await?);
-        if discarded == JobDiscard::Signalled {
+        if discarded == JobChange::Signalled {
             self.claims.cancel(id.0);
         }
         Ok(discarded)
     }
 
-    pub(super) async fn remove_job(&self, id: JobId) -> Result<JobRemoval, AskError> {
+    pub(super) async fn remove_job(&self, id: JobId) -> Result<JobChange, AskError> {
         Ok(removed(&self.ask(REMOVE, &[&id.0]).await?))
     }
 }
 
 /// Returns what the rows of [`RETRY`] say.
-pub(super) fn retried(rows: &[Row]) -> JobRetry {
+pub(super) fn retried(rows: &[Row]) -> JobChange {
     match rows.first() {
-        None => JobRetry::Unknown,
-        Some(row) if row.get(0) => JobRetry::Running,
-        Some(row) if row.get(1) => JobRetry::KeyTaken,
-        Some(_) => JobRetry::Due,
+        None => JobChange::Unknown,
+        Some(row) if row.get(0) => JobChange::Running,
+        Some(row) if row.get(1) => JobChange::KeyTaken,
+        Some(_) => JobChange::Done,
     }
 }
 
 /// Returns what the rows of [`DISCARD`] say.
-pub(super) fn discarded(rows: &[Row]) -> JobDiscard {
+pub(super) fn discarded(rows: &[Row]) -> JobChange {
     match rows.first() {
-        None => JobDiscard::Unknown,
-        Some(row) if row.get(0) => JobDiscard::Signalled,
-        Some(_) => JobDiscard::Discarded,
+        None => JobChange::Unknown,
+        Some(row) if row.get(0) => JobChange::Signalled,
+        Some(_) => JobChange::Done,
     }
 }
 
 /// Returns what the rows of [`REMOVE`] say.
-pub(super) fn removed(rows: &[Row]) -> JobRemoval {
+pub(super) fn removed(rows: &[Row]) -> JobChange {
     match rows.first() {
-        None => JobRemoval::Unknown,
-        Some(row) if row.get(0) => JobRemoval::Running,
-        Some(_) => JobRemoval::Removed,
+        None => JobChange::Unknown,
+        Some(row) if row.get(0) => JobChange::Running,
+        Some(_) => JobChange::Done,
     }
 }
 
@@ -222,7 +224,8 @@ fn counts(row: &Row) -> KindCounts {
         running: count(3),
         discarded: count(4),
         latency: Duration::try_from_secs_f64(latency).unwrap_or_default(),
-        paused: pause_of(row.get(6), row.get(7)),
+        paused: row.get(6),
+        paused_until: row.get(7),
     }
 }
 

@@ -28,9 +28,8 @@ use super::{
     worker::work,
 };
 use crate::{
-    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun,
-    QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
+    HistoryFilter, JobChange, JobFilter, JobHandle, JobId, JobQueue, JobState, JobStatus,
+    KindCounts, OpenError, OpenQueue, PastRun, QueueError, QueueFuture, ShutdownReport, When,
     job::jobs::{Opening, Periodic, sealed::Sealed},
     queue::{
         batch::Batch,
@@ -162,12 +161,12 @@ impl Engine for Machine {
         self.ask_me(|me| async move { me.enqueue_batch(batch).await })
     }
 
-    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<JobChange> {
         let key = key.to_owned();
         self.ask_me(|me| async move { me.move_job(&key, when).await })
     }
 
-    fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
+    fn cancel(&self, key: &str) -> QueueFuture<JobChange> {
         let key = key.to_owned();
         self.ask_me(|me| async move { me.cancel_job(&key).await })
     }
@@ -188,15 +187,15 @@ impl Engine for Machine {
         self.ask_me(move |me| async move { me.past_runs(filter).await })
     }
 
-    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
+    fn retry(&self, id: JobId) -> QueueFuture<JobChange> {
         self.ask_me(move |me| async move { me.retry_job(id).await })
     }
 
-    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
+    fn discard(&self, id: JobId) -> QueueFuture<JobChange> {
         self.ask_me(move |me| async move { me.discard_job(id).await })
     }
 
-    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
+    fn remove(&self, id: JobId) -> QueueFuture<JobChange> {
         self.ask_me(move |me| async move { me.remove_job(id).await })
     }
 
@@ -210,11 +209,7 @@ impl Engine for Machine {
         self.ask_me(|me| async move { me.resume(&kind).await })
     }
 
-    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
-        self.ask_me(move |me| async move { me.result_of(id).await })
-    }
-
-    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+    fn await_result(&self, id: JobId) -> QueueFuture<JobState> {
         self.await_result_of(id)
     }
 

@@ -18,7 +18,7 @@ use super::{
     machine::Machine,
     results::PRUNE_RESULTS,
 };
-use crate::{HistoryFilter, JobId, JobOutcome, PastRun};
+use crate::{HistoryFilter, JobId, JobOutcome, PastRun, queue::history::PAGE};
 
 /// $1 job, $2 kind, $3 schedule, $4 run before which, $5 how many.
 const HISTORY: &str = "\
@@ -78,7 +78,7 @@ impl Machine {
 
     pub(super) async fn past_runs(&self, filter: HistoryFilter) -> Result<Vec<PastRun>, AskError> {
         let job = filter.job.map(|id| id.0);
-        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let limit = i64::try_from(filter.limit.unwrap_or(PAGE)).unwrap_or(i64::MAX);
         Ok(self
             .looks
             .ask(HISTORY, &[&job, &filter.kind, &filter.schedule, &filter.before, &limit])

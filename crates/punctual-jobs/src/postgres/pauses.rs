@@ -4,10 +4,8 @@
 //! and not locked, so no claim waits for a pause, and no pause for a claim. A pause that has ended by itself leaves its row, which the
 //! next pause of the kind takes over: there are as many rows as kinds.
 
-use std::time::SystemTime;
-
 use super::{connection::AskError, machine::Machine, moment::moment};
-use crate::{KindPause, When};
+use crate::When;
 
 /// $1 kind, $2 moment, $3 delay in seconds; without either the pause has no end.
 const PAUSE: &str = "\
@@ -36,9 +34,4 @@ impl Machine {
     pub(super) async fn resume(&self, kind: &str) -> Result<bool, AskError> {
         Ok(!self.ask(RESUME, &[&kind]).await?.is_empty())
     }
-}
-
-/// Reads the two columns that say whether a kind is paused, and until when.
-pub(super) fn pause_of(is_paused: bool, until: Option<SystemTime>) -> Option<KindPause> {
-    is_paused.then_some(KindPause { until })
 }

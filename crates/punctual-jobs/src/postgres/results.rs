@@ -1,4 +1,4 @@
-//! Results in the tables: a row for each, with the moment until which it is kept.
+//! How a job stands, and results in the tables: a row for each, with the moment until which it is kept.
 //!
 //! [`END`](super::statements::END) writes it when it removes the job, so there is no moment at which neither is there. Who waits asks
 //! again, with pauses that grow. What is over is not read any more, and goes with the next look of a machine that stores results.
@@ -11,12 +11,12 @@ use super::{
     machine::Machine,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
-use crate::{JobId, JobResult, JobValue, QueueError, QueueFuture};
+use crate::{JobId, JobState, JobValue, QueueError, QueueFuture};
 
-/// $1 id. One row: the result, whether there is such a job, whether it is discarded, and its last error.
-const RESULT: &str = "\
-select (select value from @schema.job_result where job = $1 and until > clock_timestamp()),
-  j.id is not null, j.claim is null and j.attempts >= j.max_attempts, j.last_error
+/// $1 id. One row: whether it runs, how many attempts it has had and how many it has, its last error, and its result.
+const STATE: &str = "\
+select j.claim is not null, j.attempts, j.max_attempts, j.last_error,
+  (select value from @schema.job_result where job = $1 and until > clock_timestamp())
   from (select) one left join @schema.job j on j.id = $1";
 
 /// One row: how many results are gone whose time is over.
@@ -29,13 +29,13 @@ with old as (
 select count(*) from gone";
 
 impl Machine {
-    pub(super) async fn result_of(&self, id: JobId) -> Result<JobResult, AskError> {
-        let rows = self.ask(RESULT, &[&id.0]).await?;
-        Ok(rows.first().map_or(JobResult::Gone, result))
+    pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
+        let rows = self.ask(STATE, &[&id.0]).await?;
+        Ok(rows.first().map_or(JobState::Gone, state))
     }
 
     /// Asks until the job has come to its end, or the caller waits no longer.
-    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobResult> {
+    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobState> {
         let Some(me) = self.me.upgrade() else {
             return QueueFuture::ready(Err(QueueError::ShutDown));
         };
@@ -43,8 +43,8 @@ impl Machine {
         self.runtime.spawn(async move {
             let mut pause = FIRST_PAUSE;
             while promise.is_awaited() {
-                match me.result_of(id).await {
-                    Ok(JobResult::Pending) => {}
+                match me.state_of(id).await {
+                    Ok(JobState::Waiting { .. } | JobState::Running) => {}
                     answer => return promise.keep(answer.map_err(QueueError::from)),
                 }
                 sleep(pause).await;
@@ -55,16 +55,18 @@ impl Machine {
     }
 }
 
-fn result(row: &Row) -> JobResult {
-    if let Some(value) = row.get(0) {
-        return JobResult::Ready(JobValue(value));
+fn state(row: &Row) -> JobState {
+    if let Some(value) = row.get(4) {
+        return JobState::Returned(JobValue(value));
     }
-    match (row.get(1), row.get::<_, Option<bool>>(2)) {
-        (true, Some(true)) => {
-            let last_error = row.get::<_, Option<String>>(3).unwrap_or_default();
-            JobResult::Discarded { last_error }
-        }
-        (true, _) => JobResult::Pending,
-        (false, _) => JobResult::Gone,
+    let (begun, max_attempts): (Option<i32>, Option<i32>) = (row.get(1), row.get(2));
+    let Some(begun) = begun else { return JobState::Gone };
+    let last_error: Option<String> = row.get(3);
+    if row.get(0) {
+        JobState::Running
+    } else if Some(begun) >= max_attempts {
+        JobState::Discarded { last_error: last_error.unwrap_or_default() }
+    } else {
+        JobState::Waiting { attempts: u32::try_from(begun).unwrap_or(0), last_error }
     }
 }

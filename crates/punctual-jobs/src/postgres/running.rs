@@ -42,7 +42,7 @@ pub(super) async fn run(machine: Arc<Machine>, job: Claimed) -> How {
     };
     let claim = job.claim;
     let Some(released) = machine.claims.begin(&job, definition.name) else {
-        return How::Freed;
+        return How::Freed(None);
     };
     let (tell, told) = oneshot::channel();
     let body = Body { machine: Arc::clone(&machine), definition, job: job.clone(), tell };
@@ -56,8 +56,10 @@ pub(super) async fn run(machine: Arc<Machine>, job: Claimed) -> How {
         Ok(()) = released => None,
     };
     let (end, how) = match told {
-        None => (End::StillRuns, How::Freed),
-        Some(Ok(Outcome::Failed(..))) if machine.claims.has_asked() => (End::Over, How::Freed),
+        None => (End::StillRuns, How::Freed(None)),
+        Some(Ok(Outcome::Failed(error, _))) if machine.claims.has_asked() => {
+            (End::Over, How::Freed(Some(error)))
+        }
         Some(Ok(outcome @ Outcome::Succeeded(_))) => (End::Ran, How::Ended(outcome)),
         Some(Ok(outcome)) => (End::Over, How::Ended(outcome)),
         // A task that has begun always tells.

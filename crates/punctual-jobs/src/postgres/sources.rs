@@ -325,15 +325,15 @@ impl Source {
         let count = |places: Option<usize>| places.map(|it| i32::try_from(it).unwrap_or(i32::MAX));
         let burst = |window: Option<JobWindow>| window.map(|it| i64::from(it.burst));
         let gap = |it: JobWindow| i64::try_from(it.gap).unwrap_or(i64::MAX);
-        let (of_kind, of_key) = (self.limits.window_of_kind(), self.limits.window_of_key());
+        let (of_kind, of_key) = (self.limits.kind.window, self.limits.key.window);
         let params: [Param<'_>; 11] = [
             &self.names[0],
             &claim.machine.worker,
             &claim.more(),
             &self.last_key,
-            &count(self.limits.of_kind()),
+            &count(self.limits.kind.at_once),
             &first_slot(&claim.machine.worker),
-            &count(self.limits.of_key()),
+            &count(self.limits.key.at_once),
             &burst(of_kind),
             &of_kind.map(gap),
             &burst(of_key),

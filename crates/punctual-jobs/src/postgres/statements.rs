@@ -136,10 +136,6 @@ select id, runs, (select @notify('') from removed where ordering_key is not null
 pub(crate) const HAS_KEY: &str =
     "select from @schema.job where key = $1 and (claim is not null or attempts < max_attempts)";
 
-/// $1 id
-pub(crate) const STATE: &str =
-    "select claim is not null, attempts, max_attempts, last_error from @schema.job where id = $1";
-
 /// $1 id, $2 claim: a row if it stands.
 pub(crate) const STANDING: &str = "select from @schema.job where id = $1 and claim = $2";
 
@@ -240,7 +236,7 @@ macro_rules! end {
     worker = case when discards then j.worker end, untold = discards,
     attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
     max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
-    last_error = case when how = 'freed' then last_error else coalesce(error, last_error) end,
+    last_error = case when how = 'freed' and not discards then last_error else coalesce(error, last_error) end,
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
@@ -271,7 +267,7 @@ select ended.claim, case
 ///
 /// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
 /// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once, and the error is for the
-/// history alone.
+/// history alone, unless the job is discarded.
 /// A job that was cancelled while it ran and is not retired has no further attempt, unless it `ran`. One that was retired is
 /// gone in each case. Whether it was is read under the lock: a transaction may
 /// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).

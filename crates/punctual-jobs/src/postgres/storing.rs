@@ -14,11 +14,12 @@ use super::{
     connection::{AskError, Boxed, Typed, ask_in, borrowed},
     machine::Machine,
     moment::moment,
+    postgres_queue::PostgresQueue,
     statements::in_a_transaction,
-    transaction::{ask_in_savepoint, machine_of},
+    transaction::ask_in_savepoint,
 };
 use crate::{
-    JobBuilder, JobHandle, JobId, JobQueue, QueueError, When,
+    JobBuilder, JobHandle, JobId, QueueError, When,
     queue::{batch::Batch, engine::NewJob},
 };
 
@@ -70,7 +71,7 @@ with moment as materialized (
   select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
     from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
 ), answered as materialized (
-  select id, key, false as is_skipped from sent
+  select id, key, false as was_skipped from sent
   union all
   select id, key, false from made
   union all
@@ -79,7 +80,7 @@ with moment as materialized (
 ), checked as materialized (
   select 1 / case when (select count(*) from answered) = cardinality($1) or cardinality($1) = 1 then 1 else 0 end as is_all, (select count(*) from told) + (select count(*) from coming) as told
 )
-select id, key, is_skipped, is_all, told from checked left join answered on true";
+select id, key, was_skipped, is_all, told from checked left join answered on true";
 
 /// How often a transaction asks, at most, for a batch of which a job was not stored.
 const TRIES: usize = 10;
@@ -119,7 +120,7 @@ fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
 /// trigger of the program's own has changed it.
 fn handles(jobs: &[NewJob], rows: &[Row]) -> Option<Vec<JobHandle>> {
     let handle =
-        |job: &NewJob, id, is_skipped| JobHandle { id: JobId(id), name: job.name, is_skipped };
+        |job: &NewJob, id, was_skipped| JobHandle { id: JobId(id), name: job.name, was_skipped };
     if let ([job], [row]) = (jobs, rows) {
         return Some(vec![handle(job, row.get::<_, Option<i64>>(0)?, row.get(2))]);
     }
@@ -134,11 +135,11 @@ fn handles(jobs: &[NewJob], rows: &[Row]) -> Option<Vec<JobHandle>> {
     others.sort_unstable();
     let mut others = others.into_iter();
     let found = |job: &NewJob| {
-        let (id, is_skipped) = match &job.key {
+        let (id, was_skipped) = match &job.key {
             Some(key) => of_keys.get(key.as_str()).copied(),
             None => others.next().map(|id| (id, false)),
         }?;
-        Some(handle(job, id, is_skipped))
+        Some(handle(job, id, was_skipped))
     };
     jobs.iter().map(found).collect()
 }
@@ -207,20 +208,20 @@ pub(super) async fn store_in(
     }
 }
 
-impl JobQueue {
-    /// The same as [`enqueue_all`](Self::enqueue_all) in a transaction of the program's own, as
-    /// [`enqueue_in`](JobBuilder::enqueue_in) is for one job. It takes a savepoint, so that the transaction goes on if a job with one of the
+impl PostgresQueue {
+    /// The same as [`enqueue_all`](crate::JobQueue::enqueue_all) in a transaction of the program's own, as
+    /// [`enqueue_in`](Self::enqueue_in) is for one job. It takes a savepoint, so that the transaction goes on if a job with one of the
     /// keys has been claimed meanwhile and the statement is asked again.
     ///
     /// # Errors
     ///
-    /// As of [`enqueue_in`](JobBuilder::enqueue_in).
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn enqueue_all_in<'a>(
         &'a self,
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = JobBuilder<'a>>,
     ) -> Result<Vec<JobHandle>, QueueError> {
-        let machine = machine_of(self)?;
+        let machine = &self.machine;
         let batch = Batch::of(jobs.into_iter().map(JobBuilder::checked))?;
         if batch.jobs.is_empty() {
             return Ok(Vec::new());

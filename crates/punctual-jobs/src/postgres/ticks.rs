@@ -92,6 +92,13 @@ pub(super) fn new_planner(
         .map_err(|error| OpenError::Refused(error.to_string().into()))
 }
 
+fn not_on_wall_clock(name: &str) -> OpenError {
+    OpenError::Definition(format!(
+        "the periodic job {name:?} has a trigger that counts from when this process started, so no two \
+         machines agree on its ticks: use trigger::cron or punctual_jobs::aligned"
+    ))
+}
+
 impl Machine {
     /// Starts a schedule.
     pub(super) fn begin_periodic(
@@ -99,27 +106,25 @@ impl Machine {
         planner: &Handle,
         mut periodic: Periodic,
     ) -> Result<(), OpenError> {
-        let name = periodic.name;
-        let payload = periodic.payload.map_err(|error| OpenError::Refused(Box::new(error)))?;
-        if !periodic.trigger.share(&periodic.schedule) {
-            return Err(OpenError::NotOnWallClock { name });
+        let (name, max_attempts) = (periodic.job.name, periodic.job.max_attempts);
+        if !periodic.trigger.share_as(&periodic.schedule) {
+            return Err(not_on_wall_clock(name));
         }
-        let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
         let schedule = Arc::new(NotedSchedule {
-            new_job: NewJob::of_tick(&periodic.schedule, name, payload, max_attempts),
+            new_job: periodic.job,
             name: periodic.schedule,
             max_attempts: i32::try_from(max_attempts).unwrap_or(i32::MAX),
             kept: Mutex::default(),
             noted: Notify::new(),
         });
-        let (trigger, tick) = periodic.trigger.ticking();
+        let (tick, trigger) = (periodic.trigger.tick.clone(), periodic.trigger);
         let (shows, notes) = (tick.clone(), Arc::clone(&schedule));
         let body = move || shows.wall().into_iter().for_each(|time| notes.note(time));
         let task = planner.task().name(name).repeat(trigger, body);
         let task = task.map_err(|error| OpenError::Refused(error.to_string().into()))?;
         if matches!(tick.get(), Some(Due::At(_) | Due::OnDemand)) {
             task.cancel();
-            return Err(OpenError::NotOnWallClock { name });
+            return Err(not_on_wall_clock(name));
         }
         if let Some(me) = self.me.upgrade() {
             let asks = self.runtime.spawn(async move { me.take_on(&schedule).await });

@@ -14,14 +14,11 @@
 //! raised is raised by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
 //! is locked, which no heartbeat and no claim waits for.
 
-use std::sync::Arc;
-
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
     connection::{AskError, Param, ask_in},
     looking::{self, DISCARD, REMOVE, RETRY},
-    machine::Machine,
     moment::moment,
     postgres_queue::PostgresQueue,
     statements,
@@ -29,47 +26,9 @@ use super::{
     verbs,
 };
 use crate::{
-    Cancellation, JobBuilder, JobDiscard, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
-    QueueError, Rescheduling, When, job::names::Names, queue::by_id::BY_HAND,
-    server::schema::Schema,
+    JobBuilder, JobChange, JobHandle, JobId, QueueError, When, job::names::Names,
+    queue::change::BY_HAND, server::schema::Schema,
 };
-
-impl JobBuilder<'_> {
-    /// Stores the job in a transaction of the program's own, in the same database: the job exists if the
-    /// transaction commits, and otherwise it never has. No other machine can see it before. Others that enqueue its
-    /// [key](Self::key), unique or not, wait for the end of the transaction.
-    ///
-    /// ```no_run
-    /// # use punctual_jobs::{JobQueue, QueueError, Job};
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(Serialize, Deserialize)] struct Ship { order: i64 }
-    /// # impl Job for Ship { const NAME: &'static str = "ship"; }
-    /// # async fn order(queue: &JobQueue, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let transaction = client.transaction().await?;
-    /// let row = transaction.query_one("insert into orders default values returning id", &[]).await?;
-    /// queue.now(Ship { order: row.get(0) }).enqueue_in(&transaction).await?;
-    /// transaction.commit().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
-    /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
-    pub async fn enqueue_in(self, transaction: &Transaction<'_>) -> Result<JobHandle, QueueError> {
-        let machine = machine_of(self.queue)?;
-        let new_job = self.checked()?;
-        Ok(store_in(transaction, &machine, new_job).await?)
-    }
-}
-
-/// Returns the machine of a queue whose jobs are in a database.
-pub(super) fn machine_of(queue: &JobQueue) -> Result<Arc<Machine>, QueueError> {
-    let queue = PostgresQueue::of(queue);
-    let none = QueueError::Unsupported("an in-memory queue has no transactions");
-    queue.map(|queue| queue.machine).ok_or(none)
-}
 
 /// The verbs in a transaction of the program's own, in the same database. What they do is done if the transaction commits,
 /// and otherwise it never was; other machines see nothing of it before. They need no more of the queue than its name, so they
@@ -90,8 +49,8 @@ pub(super) fn machine_of(queue: &JobQueue) -> Result<Arc<Machine>, QueueError> {
 /// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
 ///
 /// ```no_run
-/// # use punctual_jobs::{JobQueue, QueueError};
-/// # async fn cancel(queue: &JobQueue, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # use punctual_jobs::PostgresQueue;
+/// # async fn cancel(queue: &PostgresQueue, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// let transaction = client.transaction().await?;
 /// transaction.execute("update orders set state = 'cancelled' where id = 42", &[]).await?;
 /// queue.cancel_in(&transaction, "ship/42").await?;
@@ -99,95 +58,115 @@ pub(super) fn machine_of(queue: &JobQueue) -> Result<Arc<Machine>, QueueError> {
 /// # Ok(())
 /// # }
 /// ```
-impl JobQueue {
-    /// The same as [`reschedule`](Self::reschedule) in a transaction. A delay counts from this call, and not from the commit.
+impl PostgresQueue {
+    /// The same as [`enqueue`](JobBuilder::enqueue) in a transaction. No other machine can see the job before the commit. Others that
+    /// enqueue its [key](JobBuilder::key), unique or not, wait for the end of the transaction.
+    ///
+    /// ```no_run
+    /// # use punctual_jobs::{Job, PostgresQueue};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Ship { order: i64 }
+    /// # impl Job for Ship { const NAME: &'static str = "ship"; }
+    /// # async fn order(queue: &PostgresQueue, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let transaction = client.transaction().await?;
+    /// let row = transaction.query_one("insert into orders default values returning id", &[]).await?;
+    /// queue.enqueue_in(&transaction, queue.now(Ship { order: row.get(0) })).await?;
+    /// transaction.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
-    /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
+    /// [`QueueError`]; after one of the database the transaction can only be rolled back.
+    pub async fn enqueue_in(
+        &self,
+        transaction: &Transaction<'_>,
+        job: JobBuilder<'_>,
+    ) -> Result<JobHandle, QueueError> {
+        Ok(store_in(transaction, &self.machine, job.checked()?).await?)
+    }
+
+    /// The same as [`reschedule`](crate::JobQueue::reschedule) in a transaction. A delay counts from this call, and not from the commit.
+    ///
+    /// # Errors
+    ///
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn reschedule_in(
         &self,
         transaction: &Transaction<'_>,
         key: &str,
         when: impl Into<When>,
-    ) -> Result<Rescheduling, QueueError> {
-        let machine = machine_of(self)?;
-        let (time, delay) = moment(when.into(), machine.executor.clock());
-        let rows = by_key(
-            transaction,
-            &machine.address.schema,
-            statements::RESCHEDULE,
-            key,
-            &[&time, &delay],
-        )
-        .await?;
+    ) -> Result<JobChange, QueueError> {
+        let (time, delay) = moment(when.into(), self.machine.executor.clock());
+        let rows =
+            by_key(transaction, self.schema(), statements::RESCHEDULE, key, &[&time, &delay])
+                .await?;
         Ok(verbs::moved(&rows))
     }
 
-    /// The same as [`cancel`](Self::cancel) in a transaction. A token is raised within a heartbeat of the commit.
+    /// The same as [`cancel`](crate::JobQueue::cancel) in a transaction. A token is raised within a heartbeat of the commit.
     ///
     /// # Errors
     ///
-    /// As of [`reschedule_in`](Self::reschedule_in).
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn cancel_in(
         &self,
         transaction: &Transaction<'_>,
         key: &str,
-    ) -> Result<Cancellation, QueueError> {
-        let machine = machine_of(self)?;
-        let rows =
-            by_key(transaction, &machine.address.schema, statements::CANCEL, key, &[]).await?;
+    ) -> Result<JobChange, QueueError> {
+        let rows = by_key(transaction, self.schema(), statements::CANCEL, key, &[]).await?;
         Ok(verbs::cancelled(&rows))
     }
 
-    /// The same as [`retry`](Self::retry) in a transaction. It takes a savepoint, so that the transaction goes on if another job has
+    /// The same as [`retry`](crate::JobQueue::retry) in a transaction. It takes a savepoint, so that the transaction goes on if another job has
     /// the key by now.
     ///
     /// # Errors
     ///
-    /// As of [`reschedule_in`](Self::reschedule_in).
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn retry_in(
         &self,
         transaction: &Transaction<'_>,
         id: JobId,
-    ) -> Result<JobRetry, QueueError> {
-        let machine = machine_of(self)?;
-        let statement = machine.address.schema.name_in(&statements::in_a_transaction(RETRY));
+    ) -> Result<JobChange, QueueError> {
+        let statement = self.schema().name_in(&statements::in_a_transaction(RETRY));
         // Another transaction may have enqueued the key, and have committed while this one waited for it.
         let is_taken = SqlState::UNIQUE_VIOLATION;
         let rows = ask_in_savepoint(transaction, &statement, &[&id.0], is_taken).await?;
-        Ok(rows.map_or(JobRetry::KeyTaken, |rows| looking::retried(&rows)))
+        Ok(rows.map_or(JobChange::KeyTaken, |rows| looking::retried(&rows)))
     }
 
-    /// The same as [`discard`](Self::discard) in a transaction. A token is raised within a heartbeat of the commit.
+    /// The same as [`discard`](crate::JobQueue::discard) in a transaction. A token is raised within a heartbeat of the commit.
     ///
     /// # Errors
     ///
-    /// As of [`reschedule_in`](Self::reschedule_in).
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn discard_in(
         &self,
         transaction: &Transaction<'_>,
         id: JobId,
-    ) -> Result<JobDiscard, QueueError> {
-        let machine = machine_of(self)?;
+    ) -> Result<JobChange, QueueError> {
         Ok(looking::discarded(
-            &asked(transaction, &machine.address.schema, DISCARD, &[&id.0, &BY_HAND]).await?,
+            &asked(transaction, self.schema(), DISCARD, &[&id.0, &BY_HAND]).await?,
         ))
     }
 
-    /// The same as [`remove`](Self::remove) in a transaction.
+    /// The same as [`remove`](crate::JobQueue::remove) in a transaction.
     ///
     /// # Errors
     ///
-    /// As of [`reschedule_in`](Self::reschedule_in).
+    /// As of [`enqueue_in`](Self::enqueue_in).
     pub async fn remove_in(
         &self,
         transaction: &Transaction<'_>,
         id: JobId,
-    ) -> Result<JobRemoval, QueueError> {
-        let machine = machine_of(self)?;
-        Ok(looking::removed(&asked(transaction, &machine.address.schema, REMOVE, &[&id.0]).await?))
+    ) -> Result<JobChange, QueueError> {
+        Ok(looking::removed(&asked(transaction, self.schema(), REMOVE, &[&id.0]).await?))
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.machine.address.schema
     }
 }
 
@@ -231,7 +210,7 @@ async fn by_key(
     key: &str,
     more: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
-    Names::Job.check(key).map_err(QueueError::InvalidName)?;
+    Names::JOB.check(key).map_err(QueueError::InvalidName)?;
     let only: [Param<'_>; 1] = [&key];
     let params = [&only[..], more].concat();
     loop {

@@ -49,7 +49,7 @@ mod tests {
         let refused = QueueEvent::ServerRefused { error: "permission denied".to_owned() };
         let is_said =
             |event, seconds| unheard.is_to_be_said(event, begun + Duration::from_secs(seconds));
-        let lost = QueueEvent::ClaimLost { id: 1.into() };
+        let lost = QueueEvent::ClaimLost { id: crate::JobId(1) };
         assert!(!is_said(&lost, 0));
         let said = [0, 1, 59, 60, 61, 119, 125].map(|seconds| is_said(&away, seconds));
         assert_eq!(said, [true, false, false, true, false, false, true]);

@@ -16,7 +16,7 @@ use super::{
     moment::moment,
     statements,
 };
-use crate::{Cancellation, JobId, JobState, Rescheduling, When};
+use crate::{JobChange, When};
 
 /// How long a verb waits before it asks again for a job that is held.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -49,51 +49,37 @@ impl Machine {
         }
     }
 
-    pub(super) async fn move_job(&self, key: &str, when: When) -> Result<Rescheduling, AskError> {
+    pub(super) async fn move_job(&self, key: &str, when: When) -> Result<JobChange, AskError> {
         let (time, delay) = moment(when, self.executor.clock());
         let rows = self.ask(statements::RESCHEDULE, &[&key, &time, &delay]).await?;
         self.wake_when_due(when);
         Ok(moved(&rows))
     }
 
-    pub(super) async fn cancel_job(&self, key: &str) -> Result<Cancellation, AskError> {
+    pub(super) async fn cancel_job(&self, key: &str) -> Result<JobChange, AskError> {
         let rows = self.ask(statements::CANCEL, &[&key]).await?;
         let cancelled = cancelled(&rows);
-        if let Some(row) = rows.first().filter(|_| cancelled == Cancellation::Signalled) {
+        if let Some(row) = rows.first().filter(|_| cancelled == JobChange::Signalled) {
             self.claims.cancel(row.get(0));
         }
         Ok(cancelled)
     }
-
-    pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
-        let rows = self.ask(statements::STATE, &[&id.0]).await?;
-        let Some(row) = rows.first() else { return Ok(JobState::Gone) };
-        let (begun, max_attempts): (i32, i32) = (row.get(1), row.get(2));
-        let last_error: Option<String> = row.get(3);
-        Ok(if row.get(0) {
-            JobState::Running
-        } else if begun >= max_attempts {
-            JobState::Discarded { last_error: last_error.unwrap_or_default() }
-        } else {
-            JobState::Waiting { attempts: u32::try_from(begun).unwrap_or(0), last_error }
-        })
-    }
 }
 
 /// Returns what the rows of [`RESCHEDULE`](statements::RESCHEDULE) say.
-pub(super) fn moved(rows: &[Row]) -> Rescheduling {
+pub(super) fn moved(rows: &[Row]) -> JobChange {
     match rows.first() {
-        None => Rescheduling::Unknown,
-        Some(row) if row.get(0) => Rescheduling::Moved,
-        Some(_) => Rescheduling::Running,
+        None => JobChange::Unknown,
+        Some(row) if row.get(0) => JobChange::Done,
+        Some(_) => JobChange::Running,
     }
 }
 
 /// Returns what the rows of [`CANCEL`](statements::CANCEL) say.
-pub(super) fn cancelled(rows: &[Row]) -> Cancellation {
+pub(super) fn cancelled(rows: &[Row]) -> JobChange {
     match rows.first() {
-        None => Cancellation::Unknown,
-        Some(row) if row.get(1) => Cancellation::Signalled,
-        Some(_) => Cancellation::Removed,
+        None => JobChange::Unknown,
+        Some(row) if row.get(1) => JobChange::Signalled,
+        Some(_) => JobChange::Done,
     }
 }

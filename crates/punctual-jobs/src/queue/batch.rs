@@ -61,8 +61,8 @@ impl Batch {
     /// Returns the handle of each job that was asked for, from those of the jobs that are left.
     pub(crate) fn handles(&self, stored: &[JobHandle]) -> Vec<JobHandle> {
         let handle = |Asked { name, place, is_skipped }: &Asked| {
-            let JobHandle { id, is_skipped: of_all, .. } = stored[*place];
-            JobHandle { id, name, is_skipped: of_all || *is_skipped }
+            let JobHandle { id, was_skipped: of_all, .. } = stored[*place];
+            JobHandle { id, name, was_skipped: of_all || *is_skipped }
         };
         self.asked.iter().map(handle).collect()
     }

@@ -24,28 +24,22 @@ pub struct KindCounts {
     pub discarded: u64,
     /// How long ago the moment of the first one came that is due and waits; zero if there is none.
     pub latency: Duration,
-    /// Its pause, if it is [paused](crate::JobQueue::pause_kind).
-    pub paused: Option<KindPause>,
+    /// It is [paused](crate::JobQueue::pause_kind).
+    pub paused: bool,
+    /// When its pause ends by itself; `None` if it lasts until the kind is [resumed](crate::JobQueue::resume_kind).
+    pub paused_until: Option<SystemTime>,
 }
 
 /// One line for a log: `"mail": 3 waiting, 1 due for 2s, 2 running, 0 discarded`. One that is paused ends
 /// with `, paused`.
 impl fmt::Display for KindCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, waiting, due, running, discarded, latency, paused } = self;
+        let Self { kind, waiting, due, running, discarded, latency, paused, .. } = self;
         write!(f, "{kind:?}: {waiting} waiting, {due} due")?;
         if *due > 0 {
             write!(f, " for {latency:?}")?;
         }
         write!(f, ", {running} running, {discarded} discarded")?;
-        if paused.is_some() { f.write_str(", paused") } else { Ok(()) }
+        if *paused { f.write_str(", paused") } else { Ok(()) }
     }
-}
-
-/// The pause of a kind; from [`JobQueue::counts`](crate::JobQueue::counts).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KindPause {
-    /// When it ends by itself; `None` if it lasts until the kind is [resumed](crate::JobQueue::resume_kind).
-    pub until: Option<SystemTime>,
 }

@@ -7,28 +7,26 @@ use std::time::Duration;
 use punctual::Grace;
 
 use crate::{
-    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobId, JobRemoval, JobResult, JobRetry,
-    JobState, JobStatus, KindCounts, PastRun, Priority, QueueFuture, Rescheduling, ShutdownReport,
-    When, job::payload::Payload, queue::batch::Batch,
+    HistoryFilter, JobChange, JobFilter, JobId, JobState, JobStatus, KindCounts, PastRun, Priority,
+    QueueFuture, ShutdownReport, When, job::payload::Payload, queue::batch::Batch,
 };
 
 /// The engine that keeps the jobs.
 pub(crate) trait Engine: Send + Sync + 'static {
     fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle>;
     fn enqueue_all(&self, batch: Batch) -> QueueFuture<Vec<JobHandle>>;
-    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;
-    fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<JobChange>;
+    fn cancel(&self, key: &str) -> QueueFuture<JobChange>;
     fn state(&self, id: JobId) -> QueueFuture<JobState>;
     fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>>;
     fn counts(&self) -> QueueFuture<Vec<KindCounts>>;
     fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>>;
-    fn retry(&self, id: JobId) -> QueueFuture<JobRetry>;
-    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard>;
-    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval>;
+    fn retry(&self, id: JobId) -> QueueFuture<JobChange>;
+    fn discard(&self, id: JobId) -> QueueFuture<JobChange>;
+    fn remove(&self, id: JobId) -> QueueFuture<JobChange>;
     fn pause_kind(&self, kind: &str, until: Option<When>) -> QueueFuture<()>;
     fn resume_kind(&self, kind: &str) -> QueueFuture<bool>;
-    fn result(&self, id: JobId) -> QueueFuture<JobResult>;
-    fn await_result(&self, id: JobId) -> QueueFuture<JobResult>;
+    fn await_result(&self, id: JobId) -> QueueFuture<JobState>;
     fn shutdown(&self, grace: Grace) -> ShutdownReport;
     /// The last owner is gone.
     fn close(&self);
@@ -55,33 +53,16 @@ pub(crate) struct NewJob {
     pub(crate) traceparent: Option<String>,
 }
 
-/// A job that was enqueued. It has an id, by which the [result](crate::JobQueue::await_result) of a handler that returns a value is awaited.
+/// A job that was enqueued.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JobHandle {
-    pub(crate) id: JobId,
-    pub(crate) name: &'static str,
-    pub(crate) is_skipped: bool,
-}
-
-impl JobHandle {
-    /// Returns the id of the job.
-    #[must_use]
-    pub fn id(&self) -> JobId {
-        self.id
-    }
-
-    /// Returns the name of the kind that was enqueued.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Returns `true` if nothing was stored, because a job with the [unique](crate::JobBuilder::unique) key was there. The
-    /// [id](Self::id) is that job's.
-    #[must_use]
-    pub fn was_skipped(&self) -> bool {
-        self.is_skipped
-    }
+    /// The id of the job, by which the [value](crate::JobQueue::await_result) that its handler returns is awaited.
+    pub id: JobId,
+    /// The name of the kind that was enqueued.
+    pub name: &'static str,
+    /// Nothing was stored, because a job with the [unique](crate::JobBuilder::unique) key was there. The id is that job's.
+    pub was_skipped: bool,
 }
 
 impl NewJob {

@@ -14,28 +14,12 @@ pub(crate) type Source = Box<dyn Error + Send + Sync>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Two handlers, or two types, have one name.
-    DefinedTwice {
-        /// That name.
-        name: &'static str,
-    },
-    /// Two schedules have one name; each is known by its name.
-    ScheduledTwice {
-        /// That name.
-        schedule: String,
-    },
+    /// The program's definitions are wrong, as the text says: two handlers, two types or two schedules have one name; a periodic job of
+    /// several machines has a trigger that is not on the wall clock; or one of an in-memory queue has no handler, so that nothing
+    /// could ever run it.
+    Definition(String),
     /// The name of a kind or of a schedule is none that a queue accepts.
     InvalidName(InvalidName),
-    /// The queue is in memory, and a periodic job has no handler: nothing could ever run it.
-    NoHandler {
-        /// The name of the job.
-        name: &'static str,
-    },
-    /// A periodic job of several machines has a trigger that is not on the wall clock.
-    NotOnWallClock {
-        /// The name of the job.
-        name: &'static str,
-    },
     /// The executor has refused a task.
     Refused(Source),
     /// The connection goes through a pooler that gives each transaction another session.
@@ -60,56 +44,30 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DefinedTwice { name } => write!(
-                f,
-                "the job name {name:?} is defined twice: give each kind of job one type, one name and one handler"
-            ),
-            Self::ScheduledTwice { schedule } => write!(
-                f,
-                "two schedules have the name {schedule:?}: give each a name of its own by Jobs::every_named"
-            ),
+            Self::Definition(what) => f.write_str(what),
             Self::InvalidName(invalid) => invalid.fmt(f),
-            Self::NoHandler { name } => write!(
-                f,
-                "nothing in this process handles the periodic job {name:?}: add a handler with Jobs::on"
-            ),
-            Self::NotOnWallClock { name } => write!(
-                f,
-                "the periodic job {name:?} has a trigger that counts from when this process started, so \
-                 no two machines agree on its ticks: use trigger::cron or punctual_jobs::aligned"
-            ),
-            Self::Refused(source) => {
-                write!(
-                    f,
-                    "the executor has refused a task of the queue: {}",
-                    with_sources(&**source)
-                )
-            }
-            Self::TransactionPooling(source) => write!(
-                f,
+            Self::Refused(_) => f.write_str("the executor has refused a task of the queue"),
+            Self::TransactionPooling(_) => f.write_str(
                 "the connection goes through a pooler with pool_mode = transaction, where sessions are \
-                 not kept: connect to the server directly, or set pool_mode = session: {}",
-                with_sources(&**source)
+                 not kept: connect to the server directly, or set pool_mode = session",
             ),
-            Self::Address(source) => write!(
-                f,
-                "the address of the PostgreSQL server cannot be read: {}",
-                with_sources(&**source)
-            ),
-            Self::Server(source) => {
-                write!(f, "the PostgreSQL server could not be used: {}", with_sources(&**source))
-            }
+            Self::Address(_) => f.write_str("the address of the PostgreSQL server cannot be read"),
+            Self::Server(_) => f.write_str("the PostgreSQL server could not be used"),
             Self::NewerTables { found, known } => write!(
                 f,
                 "the tables of the jobs have version {found}, and this program knows them up to version {known}: \
                  use the version of punctual-jobs that has made them, or a newer one"
             ),
             Self::Setting(what) => f.write_str(what),
-            Self::Thread(source) => {
-                write!(f, "the thread of the queue could not be started: {source}")
-            }
-        }
+            Self::Thread(_) => f.write_str("the thread of the queue could not be started"),
+        }?;
+        write_sources(self, f)
     }
+}
+
+/// Writes what the sources of an error say, which its own message does not.
+fn write_sources(error: &impl Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    error.source().map_or(Ok(()), |source| write!(f, ": {}", with_sources(source)))
 }
 
 impl Error for OpenError {
@@ -158,16 +116,14 @@ pub enum QueueError {
     Server(Source),
     /// The claim of the running job is lost: another machine may be running it. Stop without an effect.
     Lost,
-    /// This queue cannot do that.
-    Unsupported(&'static str),
 }
 
 impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Payload { name, source } => write!(
+            Self::Payload { name, .. } => write!(
                 f,
-                "the payload of a job {name:?} cannot be made into JSON that a run could read again: {source}"
+                "the payload of a job {name:?} cannot be made into JSON that a run could read again"
             ),
             Self::NoHandler { name } => write!(
                 f,
@@ -175,23 +131,19 @@ impl fmt::Display for QueueError {
             ),
             Self::InvalidName(invalid) => invalid.fmt(f),
             Self::ShutDown => f.write_str("the queue was shut down"),
-            Self::Refused(source) => {
-                write!(f, "the executor has refused the task of a job: {}", with_sources(&**source))
-            }
+            Self::Refused(_) => f.write_str("the executor has refused the task of a job"),
             Self::TimedOut { timeout } => {
                 write!(
                     f,
                     "there was no answer within {timeout:?}; what was asked for may be done later"
                 )
             }
-            Self::Server(source) => {
-                write!(f, "the PostgreSQL server could not be asked: {}", with_sources(&**source))
-            }
+            Self::Server(_) => f.write_str("the PostgreSQL server could not be asked"),
             Self::Lost => {
                 f.write_str("the claim of this run is lost: another machine may run the job")
             }
-            Self::Unsupported(what) => f.write_str(what),
-        }
+        }?;
+        write_sources(self, f)
     }
 }
 

@@ -31,17 +31,8 @@ pub enum JobOutcome {
 }
 
 impl JobOutcome {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Succeeded,
-        Self::Failed,
-        Self::Discarded,
-        Self::Snoozed,
-        Self::Released,
-        Self::Lost,
-        Self::Cancelled,
-    ];
-
-    const WORDS: [(&'static str, Self); 7] = [
+    /// All of them in their order, with the words of the table.
+    pub(crate) const ALL: [(&'static str, Self); 7] = [
         ("ran", Self::Succeeded),
         ("failed", Self::Failed),
         ("discarded", Self::Discarded),
@@ -53,7 +44,7 @@ impl JobOutcome {
 
     #[cfg(feature = "postgres")]
     pub(crate) fn of_word(word: &str) -> Self {
-        let found = Self::WORDS.iter().find(|(known, _)| *known == word);
+        let found = Self::ALL.iter().find(|(known, _)| *known == word);
         found.map_or(Self::Failed, |(_, outcome)| *outcome)
     }
 }
@@ -61,64 +52,29 @@ impl JobOutcome {
 /// One word: `ran`, `failed`, `discarded`, `snoozed`, `freed`, `lost` or `cancelled`, as in the table.
 impl fmt::Display for JobOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = Self::WORDS.iter().find(|(_, known)| known == self);
-        f.write_str(found.map_or("failed", |(word, _)| word))
+        f.write_str(Self::ALL[*self as usize].0)
     }
 }
 
-/// Which runs [`JobQueue::history`](crate::JobQueue::history) has: those that are all of what this says. Without a word it is the last hundred.
-#[derive(Clone, Debug)]
-#[must_use = "it is given to `JobQueue::history`"]
+/// Which runs [`JobQueue::history`](crate::JobQueue::history) has: those that are all of what this says. The default is the last
+/// hundred: `HistoryFilter { kind: Some("mail".into()), ..HistoryFilter::default() }`.
+#[derive(Clone, Debug, Default)]
 pub struct HistoryFilter {
-    pub(crate) job: Option<JobId>,
-    pub(crate) kind: Option<String>,
-    pub(crate) schedule: Option<String>,
-    pub(crate) before: Option<i64>,
-    pub(crate) limit: usize,
-}
-
-impl Default for HistoryFilter {
-    fn default() -> Self {
-        Self { job: None, kind: None, schedule: None, before: None, limit: 100 }
-    }
-}
-
-impl HistoryFilter {
-    /// All runs.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Runs of this job.
-    pub fn job(mut self, id: JobId) -> Self {
-        self.job = Some(id);
-        self
-    }
-
+    pub job: Option<JobId>,
     /// Runs of jobs of the kind with this name.
-    pub fn kind(mut self, name: impl Into<String>) -> Self {
-        self.kind = Some(name.into());
-        self
-    }
-
+    pub kind: Option<String>,
     /// Runs of jobs that the schedule with this name has enqueued, if it is a row. An in-memory queue has none.
-    pub fn schedule(mut self, name: impl Into<String>) -> Self {
-        self.schedule = Some(name.into());
-        self
-    }
-
-    /// Runs that come after this one, which are older: the page that follows the one whose last run this is.
-    pub fn before(mut self, run: &PastRun) -> Self {
-        self.before = Some(run.id);
-        self
-    }
-
-    /// At most so many; without this call it is a hundred.
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
+    pub schedule: Option<String>,
+    /// Runs that come after the one with this [number](PastRun::id), which are older: the page that follows the one whose last run it
+    /// is.
+    pub before: Option<i64>,
+    /// At most so many; `None` is a hundred.
+    pub limit: Option<usize>,
 }
+
+/// How many rows a list or the history has if its filter does not say.
+pub(crate) const PAGE: usize = 100;
 
 /// A run that has ended; from [`JobQueue::history`](crate::JobQueue::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +102,7 @@ pub struct PastRun {
     pub ended: SystemTime,
     /// How it has ended.
     pub outcome: JobOutcome,
-    /// The error, if it has failed.
+    /// The error, if its handler has failed, or the answer to its claim was lost.
     pub error: Option<String>,
 }
 

@@ -11,8 +11,7 @@ use crate::{
 #[must_use = "nothing is stored until it is enqueued"]
 pub struct JobBuilder<'a> {
     pub(crate) queue: &'a JobQueue,
-    pub(crate) name: &'static str,
-    pub(crate) new_job: Result<NewJob, serde_json::Error>,
+    pub(crate) new_job: Result<NewJob, QueueError>,
 }
 
 impl JobBuilder<'_> {
@@ -56,8 +55,8 @@ impl JobBuilder<'_> {
     /// let minute = Duration::from_secs(60);
     /// let first = queue.after(minute, Reindex {}).unique("reindex").enqueue()?;
     /// let second = queue.after(minute, Reindex {}).unique("reindex").enqueue()?;
-    /// assert!(second.was_skipped());
-    /// assert_eq!(second.id(), first.id());
+    /// assert!(second.was_skipped);
+    /// assert_eq!(second.id, first.id);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn unique(self, key: impl Into<String>) -> Self {
@@ -107,7 +106,7 @@ impl JobBuilder<'_> {
     /// let (tell, told) = std::sync::mpsc::channel();
     /// let jobs = Jobs::new().on(move |run: &JobRun, _: Mail| {
     ///     // With OpenTelemetry: its propagator extracts the parent of the run's span from this.
-    ///     Ok(tell.send(run.traceparent().map(str::to_owned))?)
+    ///     Ok(tell.send(run.traceparent.clone())?)
     /// });
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// // With OpenTelemetry: its propagator injects the context of the current span into a map.
@@ -147,13 +146,12 @@ impl JobBuilder<'_> {
 
     /// Returns the job as it is stored, if it can be.
     pub(crate) fn checked(self) -> Result<NewJob, QueueError> {
-        let name = self.name;
-        let new_job = self.new_job.map_err(|source| QueueError::Payload { name, source })?;
-        let valid = Names::Kind.check(name);
-        let valid = valid.and_then(|()| Names::Job.check_if_any(&new_job.key));
-        let valid = valid.and_then(|()| Names::Ordering.check_if_any(&new_job.ordering_key));
-        let valid = valid.and_then(|()| Names::Limit.check_if_any(&new_job.limit_key));
-        let valid = valid.and_then(|()| Names::Trace.check_if_any(&new_job.traceparent));
+        let new_job = self.new_job?;
+        let valid = Names::KIND.check(new_job.name);
+        let valid = valid.and_then(|()| Names::JOB.check_if_any(&new_job.key));
+        let valid = valid.and_then(|()| Names::ORDERING.check_if_any(&new_job.ordering_key));
+        let valid = valid.and_then(|()| Names::LIMIT.check_if_any(&new_job.limit_key));
+        let valid = valid.and_then(|()| Names::TRACE.check_if_any(&new_job.traceparent));
         valid.map_err(QueueError::InvalidName)?;
         Ok(new_job)
     }

@@ -21,8 +21,7 @@ pub enum JobStage {
 }
 
 impl JobStage {
-    /// The word that the statements have for it.
-    #[cfg(feature = "postgres")]
+    /// The word that the statements have for it, too.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -56,114 +55,35 @@ impl fmt::Display for JobWait {
 
 impl fmt::Display for JobStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Discarded => "discarded",
-        })
+        f.write_str(self.word())
     }
 }
 
-/// Which jobs [`JobQueue::list`](crate::JobQueue::list) has: those that are all of what this says. Without a word it is
-/// the first hundred of all jobs.
-#[derive(Clone, Debug)]
-#[must_use = "it is given to `JobQueue::list`"]
+/// Which jobs [`JobQueue::list`](crate::JobQueue::list) has: those that are all of what this says. The default is the first hundred
+/// of all jobs: `JobFilter { kind: Some("mail".into()), ..JobFilter::default() }`.
+#[derive(Clone, Debug, Default)]
 pub struct JobFilter {
-    pub(crate) stage: Option<JobStage>,
-    pub(crate) kind: Option<String>,
-    pub(crate) key: Option<String>,
-    pub(crate) schedule: Option<String>,
-    pub(crate) ordering_key: Option<String>,
-    pub(crate) limit_key: Option<String>,
-    pub(crate) paused: bool,
-    pub(crate) after: JobId,
-    pub(crate) limit: usize,
-    pub(crate) has_payloads: bool,
-}
-
-impl Default for JobFilter {
-    fn default() -> Self {
-        Self {
-            stage: None,
-            kind: None,
-            key: None,
-            schedule: None,
-            ordering_key: None,
-            limit_key: None,
-            paused: false,
-            after: JobId(i64::MIN),
-            limit: 100,
-            has_payloads: false,
-        }
-    }
-}
-
-impl JobFilter {
-    /// All jobs.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Jobs that wait, run or are discarded.
-    pub fn stage(mut self, stage: JobStage) -> Self {
-        self.stage = Some(stage);
-        self
-    }
-
+    pub stage: Option<JobStage>,
     /// Jobs of the kind with this name.
-    pub fn kind(mut self, name: impl Into<String>) -> Self {
-        self.kind = Some(name.into());
-        self
-    }
-
+    pub kind: Option<String>,
     /// Jobs with this [key](crate::JobBuilder::key): one that waits or runs, and any that were discarded.
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
-        self
-    }
-
+    pub key: Option<String>,
     /// Jobs that the schedule with this name has enqueued, if it is a row. An in-memory queue has none.
-    pub fn schedule(mut self, name: impl Into<String>) -> Self {
-        self.schedule = Some(name.into());
-        self
-    }
-
+    pub schedule: Option<String>,
     /// Jobs with this [ordering key](crate::JobBuilder::ordering_key).
-    pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
-        self.ordering_key = Some(key.into());
-        self
-    }
-
+    pub ordering_key: Option<String>,
     /// Jobs with this [limit key](crate::JobBuilder::limit_key).
-    pub fn limit_key(mut self, key: impl Into<String>) -> Self {
-        self.limit_key = Some(key.into());
-        self
-    }
-
+    pub limit_key: Option<String>,
     /// Jobs that wait and whose kind is [paused](crate::JobQueue::pause_kind).
-    pub fn paused(mut self) -> Self {
-        self.paused = true;
-        self
-    }
-
+    pub paused: bool,
     /// Jobs with greater ids: the page that follows the one whose last job this is.
-    pub fn after(mut self, id: JobId) -> Self {
-        self.after = id;
-        self
-    }
-
-    /// At most so many; without this call it is a hundred.
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Has the list contain the [payloads](JobStatus::payload) of the jobs, all of which are in memory then; without this call they
-    /// are left where they are.
-    pub fn with_payloads(mut self) -> Self {
-        self.has_payloads = true;
-        self
-    }
+    pub after: Option<JobId>,
+    /// At most so many; `None` is a hundred.
+    pub limit: Option<usize>,
+    /// The list contains the [payloads](JobStatus::payload) of the jobs, all of which are in memory then; else they are left where they
+    /// are.
+    pub payloads: bool,
 }
 
 /// A job and how it stands; from [`JobQueue::list`](crate::JobQueue::list). By the time a caller looks at it, it may have
@@ -175,7 +95,7 @@ pub struct JobStatus {
     pub id: JobId,
     /// The name of its kind.
     pub kind: String,
-    /// The JSON of its payload, as it was sent, if the list was [asked for it](JobFilter::with_payloads). `serde_json::from_str` makes
+    /// The JSON of its payload, as it was sent, if the list was [asked for it](JobFilter::payloads). `serde_json::from_str` makes
     /// the job of it again.
     pub payload: Option<String>,
     /// Its key. A job that runs and was cancelled or replaced has lost it.

@@ -46,7 +46,7 @@ impl JobQueue {
     /// [`QueueError`], if the engine cannot be asked. Nothing is recorded then.
     pub fn publish_metrics(&self, queue: &str) -> Result<(), QueueError> {
         let counted = self.counts()?;
-        for kind in self.handled_names() {
+        for kind in self.definitions.handled_names() {
             if counted.iter().all(|counts| counts.kind != kind) {
                 let none = KindCounts { kind: kind.to_owned(), ..KindCounts::default() };
                 publish(queue, &none);
@@ -66,7 +66,7 @@ impl JobQueue {
     ///
     /// ```
     /// # use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    /// # use punctual_jobs::{InMemory, Job, Jobs};
+    /// # use punctual_jobs::{InMemory, Job, JobOutcome, Jobs};
     /// # use serde::{Deserialize, Serialize};
     /// # #[derive(Serialize, Deserialize)] struct Mail {}
     /// # impl Job for Mail { const NAME: &'static str = "mail"; }
@@ -75,7 +75,7 @@ impl JobQueue {
     /// # let queue = Jobs::new().on(|_run, _: Mail| Ok(())).open(InMemory::on(&executor))?;
     /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     /// queue.now(Mail {}).enqueue()?;
-    /// # clock.run_until(|| queue.outcomes()[0].succeeded == 1);
+    /// # clock.run_until(|| queue.outcomes()[0].of(JobOutcome::Succeeded) == 1);
     /// metrics::with_local_recorder(&recorder, || queue.publish_outcomes("main"));
     /// let page = recorder.handle().render();
     /// assert!(page.contains("punctual_jobs_runs_total{queue=\"main\",kind=\"mail\",outcome=\"ran\"} 1\n"));
@@ -84,11 +84,11 @@ impl JobQueue {
     pub fn publish_outcomes(&self, queue: &str) {
         describe_counter!(RUNS, Unit::Count, "Runs of jobs that have ended.");
         for kind in self.outcomes() {
-            for outcome in JobOutcome::ALL {
+            for (word, outcome) in JobOutcome::ALL {
                 let labels = [
                     metrics::Label::new("queue", queue.to_owned()),
                     metrics::Label::new("kind", kind.kind.clone()),
-                    metrics::Label::new("outcome", outcome.to_string()),
+                    metrics::Label::new("outcome", word),
                 ];
                 counter!(RUNS, labels.to_vec()).absolute(kind.of(outcome));
             }

@@ -40,12 +40,12 @@ struct State<T> {
 
 impl<T> QueueFuture<T> {
     pub(crate) fn ready(value: Result<T, QueueError>) -> Self {
-        let state = Mutex::new(State { value: Some(value), waker: None });
-        Self { cell: Arc::new(Cell { state, answered: Condvar::new() }) }
+        let (promise, ready) = Self::promised();
+        promise.keep(value);
+        ready
     }
 
     /// Makes an answer that is to come, and the promise of it.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
     pub(crate) fn promised() -> (Promise<T>, Self) {
         let state = Mutex::new(State { value: None, waker: None });
         let cell = Arc::new(Cell { state, answered: Condvar::new() });
@@ -96,7 +96,6 @@ pub(crate) struct Promise<T> {
     cell: Option<Arc<Cell<T>>>,
 }
 
-#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
 impl<T> Promise<T> {
     pub(crate) fn keep(mut self, value: Result<T, QueueError>) {
         self.answer(value);

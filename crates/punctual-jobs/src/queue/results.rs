@@ -9,25 +9,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{JobError, job::payload::Payload};
 
-/// How a job stands for one that waits for its result; from [`JobQueue::result`](crate::JobQueue::result) and [`JobQueue::await_result`](crate::JobQueue::await_result).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum JobResult {
-    /// It has not come to an end.
-    Pending,
-    /// It has succeeded, and this is what its handler has returned.
-    Ready(JobValue),
-    /// All attempts have failed, or its handler has [discarded](JobError::discard) it.
-    Discarded {
-        /// The error of the last attempt.
-        last_error: String,
-    },
-    /// There is none: the job was cancelled, or its kind returns nothing, or the time of the result is over, or there was no such job.
-    Gone,
-}
-
 /// A value that a handler has returned, as JSON. It prints its length alone.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct JobValue(pub(crate) Payload);
 
 impl JobValue {

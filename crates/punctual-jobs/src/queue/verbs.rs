@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    HistoryFilter, JobBuilder, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobStatus, KindCounts, KindOutcomes, PastRun, QueueError, QueueFuture,
-    When, job::names::Names, queue::batch::Batch,
+    HistoryFilter, JobBuilder, JobChange, JobFilter, JobHandle, JobId, JobQueue, JobState,
+    JobStatus, KindCounts, KindOutcomes, PastRun, QueueError, QueueFuture, When, job::names::Names,
+    queue::batch::Batch,
 };
 
 /// The other verbs.
@@ -72,7 +72,7 @@ impl JobQueue {
     /// ```
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
-    /// use punctual_jobs::{InMemory, Job, JobFilter, JobRetry, JobStage, Jobs};
+    /// use punctual_jobs::{InMemory, Job, JobFilter, JobChange, JobStage, Jobs};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -82,11 +82,11 @@ impl JobQueue {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let queue = Jobs::new().on(|_run, _: Mail| Ok(())).open(InMemory::on(&executor))?;
     /// queue.after(Duration::from_secs(60), Mail {}).enqueue()?;
-    /// let waiting = queue.list(&JobFilter::new().stage(JobStage::Waiting).kind("mail"))?;
+    /// let waiting = queue.list(&JobFilter { stage: Some(JobStage::Waiting), kind: Some("mail".into()), ..JobFilter::default() })?;
     /// for job in &waiting {
     ///     println!("{job}, due {:?}", job.due);
     /// }
-    /// assert_eq!(queue.retry(waiting[0].id)?, JobRetry::Due);
+    /// assert_eq!(queue.retry(waiting[0].id)?, JobChange::Done);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -103,17 +103,17 @@ impl JobQueue {
     }
 
     /// Makes a job due at once. One that was discarded waits again, with one more attempt than it has had. One that
-    /// waits has its moment brought forward, and keeps its attempts. (River: `JobRetry`, Oban: `retry_job`.)
+    /// waits has its moment brought forward, and keeps its attempts. (River: `JobChange`, Oban: `retry_job`.)
     ///
     /// # Errors
     ///
     /// [`QueueError`], if the engine cannot be asked; in memory also [`Refused`](QueueError::Refused), and then the job is gone.
-    pub fn retry(&self, id: JobId) -> Result<JobRetry, QueueError> {
+    pub fn retry(&self, id: JobId) -> Result<JobChange, QueueError> {
         self.retry_async(id).wait(self.request_timeout())
     }
 
     /// The same as [`retry`](Self::retry), without blocking.
-    pub fn retry_async(&self, id: JobId) -> QueueFuture<JobRetry> {
+    pub fn retry_async(&self, id: JobId) -> QueueFuture<JobChange> {
         self.engine.retry(id)
     }
 
@@ -125,12 +125,12 @@ impl JobQueue {
     /// # Errors
     ///
     /// [`QueueError`], if the engine cannot be asked.
-    pub fn discard(&self, id: JobId) -> Result<JobDiscard, QueueError> {
+    pub fn discard(&self, id: JobId) -> Result<JobChange, QueueError> {
         self.discard_async(id).wait(self.request_timeout())
     }
 
     /// The same as [`discard`](Self::discard), without blocking.
-    pub fn discard_async(&self, id: JobId) -> QueueFuture<JobDiscard> {
+    pub fn discard_async(&self, id: JobId) -> QueueFuture<JobChange> {
         self.engine.discard(id)
     }
 
@@ -139,12 +139,12 @@ impl JobQueue {
     /// # Errors
     ///
     /// [`QueueError`], if the engine cannot be asked.
-    pub fn remove(&self, id: JobId) -> Result<JobRemoval, QueueError> {
+    pub fn remove(&self, id: JobId) -> Result<JobChange, QueueError> {
         self.remove_async(id).wait(self.request_timeout())
     }
 
     /// The same as [`remove`](Self::remove), without blocking.
-    pub fn remove_async(&self, id: JobId) -> QueueFuture<JobRemoval> {
+    pub fn remove_async(&self, id: JobId) -> QueueFuture<JobChange> {
         self.engine.remove(id)
     }
 
@@ -206,7 +206,7 @@ impl JobQueue {
     /// let jobs = Jobs::new().on(|_run, _: Mail| Ok(()));
     /// let queue = jobs.open(InMemory::on(&executor).history(Duration::from_secs(86_400)))?;
     /// queue.after(Duration::from_secs(5), Mail {}).enqueue()?;
-    /// let of_mail = HistoryFilter::new().kind("mail");
+    /// let of_mail = HistoryFilter { kind: Some("mail".into()), ..HistoryFilter::default() };
     /// assert!(clock.run_until(|| !queue.history(&of_mail).unwrap().is_empty()));
     /// let last = &queue.history(&of_mail)?[0];
     /// assert_eq!((last.attempt, last.outcome), (1, JobOutcome::Succeeded));
@@ -226,11 +226,13 @@ impl JobQueue {
         self.engine.history(filter.clone())
     }
 
-    /// Pauses a kind until it is [resumed](Self::resume_kind): none of its jobs begins, on any machine. Those that run go on.
-    /// Those that fall due meanwhile wait, and none is lost. A pause of a kind that is paused takes the place of the old one.
+    /// Pauses a kind until a moment, or without one until it is [resumed](Self::resume_kind): none of its jobs begins, on any machine.
+    /// Those that run go on. Those that fall due meanwhile wait, and none is lost. A pause of a kind that is paused takes the place
+    /// of the old one.
     /// (Oban: `pause_queue`, River: `QueuePause`, BullMQ: `pause`.)
     ///
-    /// A job that is being claimed while this is called may still begin. On PostgreSQL a pause outlives the programs. A
+    /// The moment is by the server's clock on PostgreSQL, where the machines find it with their next poll, and by the executor's in
+    /// memory. One that has passed ends a pause. A job that is being claimed while this is called may still begin. On PostgreSQL a pause outlives the programs. A
     /// due job with an [ordering key](crate::JobBuilder::ordering_key) keeps its place: those behind it wait as well, of whatever kind.
     /// The [counts](Self::counts) say that a kind is paused, and so does the [list](Self::list).
     ///
@@ -245,10 +247,10 @@ impl JobQueue {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let queue = Jobs::new().on(|_run, _: Mail| Ok(())).open(InMemory::on(&executor))?;
-    /// queue.pause_kind("mail")?;
+    /// queue.pause_kind("mail", None)?;
     /// queue.now(Mail {}).enqueue()?;
     /// let counts = queue.counts()?;
-    /// assert!(counts[0].paused.is_some());
+    /// assert!(counts[0].paused);
     /// assert!(queue.resume_kind("mail")?);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
@@ -256,34 +258,15 @@ impl JobQueue {
     /// # Errors
     ///
     /// [`InvalidName`](QueueError::InvalidName), if no kind can have this name; else [`QueueError`], if the engine cannot be
-    /// asked.
-    pub fn pause_kind(&self, kind: &str) -> Result<(), QueueError> {
-        self.pause_kind_async(kind).wait(self.request_timeout())
+    /// asked. In memory also [`Refused`](QueueError::Refused), if the executor does not take the task that ends the pause; the kind is
+    /// not paused then.
+    pub fn pause_kind(&self, kind: &str, until: Option<When>) -> Result<(), QueueError> {
+        self.pause_kind_async(kind, until).wait(self.request_timeout())
     }
 
     /// The same as [`pause_kind`](Self::pause_kind), without blocking.
-    pub fn pause_kind_async(&self, kind: &str) -> QueueFuture<()> {
-        self.pause(kind, None)
-    }
-
-    /// The same as [`pause_kind`](Self::pause_kind), until a moment: by the server's clock on PostgreSQL, where the machines find it with
-    /// their next poll, and by the executor's in memory. A moment that has passed ends a pause.
-    ///
-    /// # Errors
-    ///
-    /// As of [`pause_kind`](Self::pause_kind). In memory also [`Refused`](QueueError::Refused), if the executor does not take the task
-    /// that ends the pause; the kind is not paused then.
-    pub fn pause_kind_until(&self, kind: &str, when: impl Into<When>) -> Result<(), QueueError> {
-        self.pause_kind_until_async(kind, when).wait(self.request_timeout())
-    }
-
-    /// The same as [`pause_kind_until`](Self::pause_kind_until), without blocking.
-    pub fn pause_kind_until_async(&self, kind: &str, when: impl Into<When>) -> QueueFuture<()> {
-        self.pause(kind, Some(when.into()))
-    }
-
-    fn pause(&self, kind: &str, until: Option<When>) -> QueueFuture<()> {
-        match Names::Kind.check(kind) {
+    pub fn pause_kind_async(&self, kind: &str, until: Option<When>) -> QueueFuture<()> {
+        match Names::KIND.check(kind) {
             Ok(()) => self.engine.pause_kind(kind, until),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
@@ -300,29 +283,14 @@ impl JobQueue {
 
     /// The same as [`resume_kind`](Self::resume_kind), without blocking.
     pub fn resume_kind_async(&self, kind: &str) -> QueueFuture<bool> {
-        match Names::Kind.check(kind) {
+        match Names::KIND.check(kind) {
             Ok(()) => self.engine.resume_kind(kind),
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
     }
 
-    /// Returns how a job stands, and its result if it has one: that of a kind whose handler
-    /// [returns a value](crate::Jobs::on_returning). (Celery: `AsyncResult`, Faktory and Sidekiq: none.)
-    ///
-    /// # Errors
-    ///
-    /// [`QueueError`], if the engine cannot be asked.
-    pub fn result(&self, id: JobId) -> Result<JobResult, QueueError> {
-        self.result_async(id).wait(self.request_timeout())
-    }
-
-    /// The same as [`result`](Self::result), without blocking.
-    pub fn result_async(&self, id: JobId) -> QueueFuture<JobResult> {
-        self.engine.result(id)
-    }
-
-    /// Waits for the result of a job for as long as `patience`, of real time, on whichever machine it runs. The answer is
-    /// [`Pending`](JobResult::Pending) if it has none by then.
+    /// Waits for a job to come to its end for as long as `patience`, of real time, on whichever machine it runs: it has
+    /// [returned](JobState::Returned) a value, is discarded, or is gone. (Celery: `AsyncResult`, Java: `Future.get`.)
     ///
     /// On PostgreSQL the server is asked again after 20 ms, and then seldomer, once a second at last: so the answer may come a second late, and a caller
     /// that waits costs that statement a second. Do not wait in a handler for a job that may need the same worker, slot or ordering key.
@@ -330,7 +298,7 @@ impl JobQueue {
     /// ```
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
-    /// use punctual_jobs::{InMemory, Job, JobResult, JobRun, Jobs};
+    /// use punctual_jobs::{InMemory, Job, JobRun, JobState, Jobs};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -342,24 +310,21 @@ impl JobQueue {
     /// let jobs = Jobs::new().on_returning(hour, |_: &JobRun, job: Count| Ok(job.text.len()));
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// let job = queue.now(Count { text: "tea".into() }).enqueue()?;
-    /// let JobResult::Ready(value) = queue.await_result(job.id(), hour)? else { panic!("it fails") };
+    /// let JobState::Returned(value) = queue.await_result(job.id, hour)? else { panic!("it fails") };
     /// assert_eq!(value.read::<usize>()?, 3);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`QueueError`], if the engine cannot be asked.
-    pub fn await_result(&self, id: JobId, patience: Duration) -> Result<JobResult, QueueError> {
-        match self.await_result_async(id).wait(patience) {
-            Err(QueueError::TimedOut { .. }) => Ok(JobResult::Pending),
-            answer => answer,
-        }
+    /// [`TimedOut`](QueueError::TimedOut), if it has not come to its end by then; else [`QueueError`], if the engine cannot be asked.
+    pub fn await_result(&self, id: JobId, patience: Duration) -> Result<JobState, QueueError> {
+        self.await_result_async(id).wait(patience)
     }
 
-    /// The same as [`await_result`](Self::await_result), without blocking and without a limit: it is never
-    /// [`Pending`](JobResult::Pending). Drop the future, or let a time limit of the runtime do so, to wait no longer.
-    pub fn await_result_async(&self, id: JobId) -> QueueFuture<JobResult> {
+    /// The same as [`await_result`](Self::await_result), without blocking and without a limit. Drop the future, or let a time limit of
+    /// the runtime do so, to wait no longer.
+    pub fn await_result_async(&self, id: JobId) -> QueueFuture<JobState> {
         self.engine.await_result(id)
     }
 
@@ -376,7 +341,7 @@ impl JobQueue {
     /// ```
     /// use std::time::Duration;
     /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    /// use punctual_jobs::{InMemory, Job, JobError, Jobs};
+    /// use punctual_jobs::{InMemory, Job, JobError, JobOutcome, Jobs};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
@@ -386,15 +351,15 @@ impl JobQueue {
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let jobs = Jobs::new()
-    ///     .on(|run, _: Mail| if run.attempt() == 1 { Err(JobError::new("no route")) } else { Ok(()) });
+    ///     .on(|run, _: Mail| if run.attempt == 1 { Err(JobError::new("no route")) } else { Ok(()) });
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// queue.after(Duration::from_secs(5), Mail {}).enqueue()?;
-    /// assert!(clock.run_until(|| queue.outcomes()[0].succeeded == 1));
+    /// assert!(clock.run_until(|| queue.outcomes()[0].of(JobOutcome::Succeeded) == 1));
     /// assert_eq!(queue.outcomes()[0].to_string(), "\"mail\" ran 1, failed 1");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[must_use]
     pub fn outcomes(&self) -> Vec<KindOutcomes> {
-        self.ends().now()
+        self.definitions.outcomes.now()
     }
 }

@@ -31,35 +31,14 @@ use crate::JobOutcome;
 pub struct KindOutcomes {
     /// The name of the kind.
     pub kind: String,
-    /// Those that have [succeeded](JobOutcome::Succeeded).
-    pub succeeded: u64,
-    /// Those that have [failed](JobOutcome::Failed), and whose jobs are tried again.
-    pub failed: u64,
-    /// Those after which the job was [discarded](JobOutcome::Discarded).
-    pub discarded: u64,
-    /// Those that have put their job off: [`Snoozed`](JobOutcome::Snoozed).
-    pub snoozed: u64,
-    /// Those whose job was given back, by a shutdown or by an executor without room: [`Released`](JobOutcome::Released).
-    pub released: u64,
-    /// Those of machines that this one has found dead: [`Lost`](JobOutcome::Lost).
-    pub lost: u64,
-    /// Those that did not succeed, and whose job was cancelled or replaced meanwhile: [`Cancelled`](JobOutcome::Cancelled).
-    pub cancelled: u64,
+    runs: [u64; JobOutcome::ALL.len()],
 }
 
 impl KindOutcomes {
-    /// Returns the number for one outcome.
+    /// Returns how many runs have ended so. Those that are [lost](JobOutcome::Lost) were on machines that this one has found dead.
     #[must_use]
     pub fn of(&self, outcome: JobOutcome) -> u64 {
-        match outcome {
-            JobOutcome::Succeeded => self.succeeded,
-            JobOutcome::Failed => self.failed,
-            JobOutcome::Discarded => self.discarded,
-            JobOutcome::Snoozed => self.snoozed,
-            JobOutcome::Released => self.released,
-            JobOutcome::Lost => self.lost,
-            JobOutcome::Cancelled => self.cancelled,
-        }
+        self.runs[outcome as usize]
     }
 }
 
@@ -67,10 +46,10 @@ impl KindOutcomes {
 impl fmt::Display for KindOutcomes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.kind)?;
-        let seen = JobOutcome::ALL.into_iter().filter(|outcome| self.of(*outcome) > 0);
-        for (place, outcome) in seen.enumerate() {
+        let seen = JobOutcome::ALL.iter().zip(self.runs).filter(|(_, runs)| *runs > 0);
+        for (place, ((word, _), runs)) in seen.enumerate() {
             let comma = if place == 0 { "" } else { "," };
-            write!(f, "{comma} {outcome} {}", self.of(outcome))?;
+            write!(f, "{comma} {word} {runs}")?;
         }
         Ok(())
     }
@@ -116,24 +95,15 @@ impl Outcomes {
 
     pub(crate) fn now(&self) -> Vec<KindOutcomes> {
         let handled = self.handled.iter().map(|(kind, tally)| {
-            let of = |outcome: JobOutcome| tally[outcome as usize].load(Ordering::Relaxed);
-            KindOutcomes {
-                kind: (*kind).to_owned(),
-                succeeded: of(JobOutcome::Succeeded),
-                failed: of(JobOutcome::Failed),
-                discarded: of(JobOutcome::Discarded),
-                snoozed: of(JobOutcome::Snoozed),
-                released: of(JobOutcome::Released),
-                lost: of(JobOutcome::Lost),
-                cancelled: of(JobOutcome::Cancelled),
-            }
+            let runs = std::array::from_fn(|place| tally[place].load(Ordering::Relaxed));
+            KindOutcomes { kind: (*kind).to_owned(), runs }
         });
         let mut all: Vec<_> = handled.collect();
         let others = self.others.lock();
-        all.extend(others.iter().map(|(kind, lost)| KindOutcomes {
-            kind: kind.clone(),
-            lost: *lost,
-            ..KindOutcomes::default()
+        all.extend(others.iter().map(|(kind, lost)| {
+            let mut of_kind = KindOutcomes { kind: kind.clone(), ..KindOutcomes::default() };
+            of_kind.runs[JobOutcome::Lost as usize] = *lost;
+            of_kind
         }));
         drop(others);
         all.sort_unstable_by(|one, other| one.kind.cmp(&other.kind));

@@ -7,7 +7,6 @@
 //! limit and when it is shut down itself, and these are seen by the clock and by the state of the executor.
 
 use std::{
-    fmt,
     sync::{Arc, OnceLock},
     time::Instant,
 };
@@ -29,18 +28,6 @@ pub enum StopReason {
     ClaimLost,
     /// The [time limit](crate::Jobs::timeout) of the kind is exceeded. The attempt has failed.
     TimedOut,
-}
-
-/// For a log: `its time limit is exceeded`.
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cancelled => "the job was cancelled",
-            Self::ShuttingDown => "the queue or the executor is shutting down",
-            Self::ClaimLost => "the claim is lost: another machine may run the job",
-            Self::TimedOut => "its time limit is exceeded",
-        })
-    }
 }
 
 /// The token of a run with the reason. Clones are one signal.

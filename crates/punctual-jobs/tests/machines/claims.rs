@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::{Grace, ScheduledThreadPoolExecutor};
-use punctual_jobs::{Cancellation, Job, JobError, JobRun, JobState, Jobs};
+use punctual_jobs::{Job, JobChange, JobError, JobRun, JobState, Jobs};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +21,10 @@ fn a_cancel_from_another_machine_raises_the_token() {
     let mut machine = start(&server, 0);
     let ticket = queue.now(Wait { number: 1 }).key("k").enqueue().unwrap();
     machine.wait_for("waits");
-    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Signalled);
+    assert_eq!(queue.cancel("k").unwrap(), JobChange::Signalled);
     machine.wait_for("Cancelled");
     assert_eq!(machine.wait_for("stopped"), [1, 0], "the claim still stood");
-    wait_until("it is gone", || queue.state(ticket.id()).unwrap() == JobState::Gone);
+    wait_until("it is gone", || queue.state(ticket.id).unwrap() == JobState::Gone);
     // Nothing is left of it.
     queue.now(Work { number: 2, millis: 0 }).enqueue().unwrap();
     assert_eq!(machine.wait_for("ran")[0], 2);
@@ -153,7 +153,7 @@ fn a_shutdown_releases_what_does_not_end() {
     let second = opened(|| {
         let tell = tell.clone();
         let on_second = Jobs::new().on(move |run: &JobRun, job: Obedient| {
-            tell.send((job.obeys, run.attempt()))?;
+            tell.send((job.obeys, run.attempt))?;
             Ok(())
         });
         on_second.open(postgres(&executor, &server.url()).slots(2))

@@ -36,7 +36,7 @@ fn a_clock_that_is_set_ahead_begins_no_job_again() {
     let queues = [open(&executors[0], LEASE / 2), open(&executors[1], LEASE / 200)];
     let enqueue = |number| {
         let job = queues[0].now(Work { number, millis: 0 }).max_attempts(1);
-        job.enqueue().unwrap().id()
+        job.enqueue().unwrap().id
     };
     let ids: Vec<_> = (0..6).map(enqueue).collect();
     for _ in &ids {

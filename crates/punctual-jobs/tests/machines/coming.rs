@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::Rescheduling;
+use punctual_jobs::JobChange;
 use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::{
@@ -32,7 +32,7 @@ fn a_job_of_another_machine_is_not_left_to_the_poll() {
     queue.after(after(2), work(2)).ordering_key("line").enqueue().unwrap();
     queue.after(after(3), work(3)).key("three").enqueue().unwrap();
     queue.after(HOUR, work(4)).key("four").enqueue().unwrap();
-    assert_eq!(queue.reschedule("four", after(4)).unwrap(), Rescheduling::Moved);
+    assert_eq!(queue.reschedule("four", after(4)).unwrap(), JobChange::Done);
     queue.after(after(5), Rationed { number: 5, millis: 0 }).limit_key("k").enqueue().unwrap();
     for number in [5, 4, 3, 2, 1, 0] {
         let begun = |said: &Said| {
@@ -119,8 +119,9 @@ fn a_transaction_tells_of_a_moment_however_far_ahead() {
         queue.after(HOUR, work(0)).enqueue_async().await.unwrap();
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
-        queue.after(HOUR, work(1)).enqueue_in(&transaction).await.unwrap();
-        queue.after(2 * HOUR, work(2)).unique("two").enqueue_in(&transaction).await.unwrap();
+        queue.enqueue_in(&transaction, queue.after(HOUR, work(1))).await.unwrap();
+        let two = queue.after(2 * HOUR, work(2)).unique("two");
+        queue.enqueue_in(&transaction, two).await.unwrap();
         queue.reschedule_in(&transaction, "two", 3 * HOUR).await.unwrap();
         queue.enqueue_all_in(&transaction, [queue.after(4 * HOUR, work(4))]).await.unwrap();
         transaction.commit().await.unwrap();

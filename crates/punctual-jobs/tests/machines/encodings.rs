@@ -24,7 +24,7 @@ fn a_database_that_is_not_utf_8_has_the_tables() {
         let mut machine = start_at(&url, 0);
         let job = queue.now(Work { number: 7, millis: 0 }).key("k").enqueue().unwrap();
         assert_eq!(machine.wait_for("ran")[0], 7, "{encoding}");
-        wait_until("its end", || queue.state(job.id()).unwrap() == JobState::Gone);
+        wait_until("its end", || queue.state(job.id).unwrap() == JobState::Gone);
     }
     let url = server.url().replace("dbname=postgres", "dbname=latin1");
     let executor = ScheduledThreadPoolExecutor::new(1);

@@ -6,7 +6,9 @@ use std::{
 };
 
 use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
-use punctual_jobs::{HistoryFilter, JobId, JobQueue, JobRun, JobState, Jobs, Postgres};
+use punctual_jobs::{
+    HistoryFilter, JobId, JobQueue, JobRun, JobState, Jobs, Postgres, PostgresQueue,
+};
 use rustix::process::Signal;
 
 use crate::{
@@ -44,7 +46,7 @@ fn frozen(server: &Server, job: &Directed, key: Option<&str>) -> (Replica, JobId
     let mut frozen = start_mortal(server, 0);
     let sending = queue.now(job.clone()).max_attempts(100);
     let sending = if let Some(key) = key { sending.key(key) } else { sending };
-    let id = sending.enqueue().unwrap().id();
+    let id = sending.enqueue().unwrap().id;
     frozen.wait_for("directed");
     frozen.signal(Signal::STOP);
     let running = "select count(*) from punctual.job where claim is not null";
@@ -74,10 +76,10 @@ fn a_late_end_leaves_a_replaced_job_alone() {
     let (frozen, first, attempts) = frozen(&server, &job, Some("k"));
     let next = Stubborn { number: 2, millis: 0, fails: false };
     let second = queue.after(Duration::from_secs(3600), next).key("k").enqueue().unwrap();
-    assert_eq!(first, second.id(), "it is replaced in place");
+    assert_eq!(first, second.id, "it is replaced in place");
     end_late(frozen, &job, attempts, "succeeds");
     let waiting = JobState::Waiting { attempts: 0, last_error: None };
-    assert_eq!(queue.state(second.id()).unwrap(), waiting, "the payload that replaced it is there");
+    assert_eq!(queue.state(second.id).unwrap(), waiting, "the payload that replaced it is there");
 }
 
 fn late(word: &str) {
@@ -259,10 +261,8 @@ fn ordering_keys(in_order: bool) {
         }
     }
     // In the order in which the server has them: one that was asked for twice is behind others.
-    let ids: HashMap<i64, JobId> = replies
-        .into_iter()
-        .map(|(number, reply)| (number, reply.wait(LONG).unwrap().id()))
-        .collect();
+    let ids: HashMap<i64, JobId> =
+        replies.into_iter().map(|(number, reply)| (number, reply.wait(LONG).unwrap().id)).collect();
     drained(&server);
     let said: Vec<Said> =
         machines.into_iter().flat_map(crate::support::replica::Replica::end).collect();
@@ -323,12 +323,8 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
         let hour = Duration::from_secs(3600);
-        queue
-            .after(hour, Work { number: 2, millis: 0 })
-            .key("k")
-            .enqueue_in(&transaction)
-            .await
-            .unwrap();
+        let job = queue.after(hour, Work { number: 2, millis: 0 }).key("k");
+        queue.enqueue_in(&transaction, job).await.unwrap();
         let blocked = queue.after(hour, Work { number: 3, millis: 0 }).key("k").enqueue_async();
         // All of this is while the transaction is open, and after that question. No limit of the queue ends so soon.
         queue.now(Work { number: 4, millis: 0 }).enqueue().unwrap();
@@ -352,7 +348,7 @@ fn hundreds_that_wait_for_a_key_hold_up_no_other_caller() {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
         let job = |number| queue.after(LONG, Work { number, millis: 0 });
-        job(0).key("k").enqueue_in(&transaction).await.unwrap();
+        queue.enqueue_in(&transaction, job(0).key("k")).await.unwrap();
         let blocked: Vec<_> =
             (1..=400).map(|number| job(number).key("k").enqueue_async()).collect();
         for number in 401..=420 {
@@ -402,9 +398,8 @@ fn an_end_that_is_refused_stops_no_other() {
          if old.payload like '%:3,%' then raise exception 'kept'; end if; return old; end $$",
     );
     server.sql("create trigger refuse before delete on punctual.job for each row execute function public.refuse()");
-    let ids: Vec<_> = (0..40)
-        .map(|number| queue.now(Work { number, millis: 0 }).enqueue().unwrap().id())
-        .collect();
+    let ids: Vec<_> =
+        (0..40).map(|number| queue.now(Work { number, millis: 0 }).enqueue().unwrap().id).collect();
     for id in ids.iter().filter(|id| **id != ids[3]) {
         wait_until("its end", || queue.state(*id).unwrap() == JobState::Gone);
     }
@@ -462,7 +457,7 @@ fn a_row_that_is_refused_stops_no_sweep() {
     let (say, said) = std::sync::mpsc::channel();
     let sender = sender(&executor, &server.url());
     let ids: Vec<_> = (0..5)
-        .map(|number| sender.after(LONG, Work { number, millis: 0 }).enqueue().unwrap().id())
+        .map(|number| sender.after(LONG, Work { number, millis: 0 }).enqueue().unwrap().id)
         .collect();
     server.sql(
         "create function public.refuse() returns trigger language plpgsql as $$ begin \
@@ -517,14 +512,14 @@ fn a_lock_on_the_history_loses_no_claim() {
         transaction.batch_execute("lock table punctual.job_run in share mode").await.unwrap();
         other.batch_execute(&format!(
             "update punctual.job set claim = nextval('punctual.job_claim'), claimed_at = now(), worker = 'dead 1', attempts = 1
-              where id = {}", dead.id()
+              where id = {}", dead.id
         )).await.unwrap();
         beats_async(&server, std::process::id(), 30).await;
         transaction.rollback().await.unwrap();
     });
-    wait_until("the dead one's", || !matches!(queue.state(dead.id()).unwrap(), JobState::Running));
+    wait_until("the dead one's", || !matches!(queue.state(dead.id).unwrap(), JobState::Running));
     go_on.cancel();
-    wait_until("its end", || queue.state(job.id()).unwrap() == JobState::Gone);
+    wait_until("its end", || queue.state(job.id).unwrap() == JobState::Gone);
     assert!(said.try_iter().all(|event| !event.contains("is lost")), "the claim stands");
     assert_eq!(told.try_recv().ok(), None, "it runs once");
 }
@@ -580,7 +575,7 @@ fn a_look_holds_up_no_enqueue() {
     server.sql("alter table punctual.job_run rename to kept");
     server.sql("insert into punctual.kept (job, name, attempt, machine, began, outcome) values (1, 'work', 1, 'm', now(), 'succeeded')");
     server.sql("create view punctual.job_run as select kept.* from punctual.kept, (select pg_sleep(3600) offset 0) as slow");
-    let look = queue.history_async(&HistoryFilter::new());
+    let look = queue.history_async(&HistoryFilter::default());
     let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
     wait_until("the look reads", || server.value(sleeps) == "1");
     queue.after(LONG, Work { number: 2, millis: 0 }).enqueue().unwrap();
@@ -645,7 +640,7 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
     let other = queue.now(Work { number: 2, millis: 0 }).enqueue().unwrap();
     assert_eq!(receive(&told, "another one runs"), 2);
     wait_until("the other one's end is written", || {
-        queue.state(other.id()).unwrap() == JobState::Gone
+        queue.state(other.id).unwrap() == JobState::Gone
     });
     beats(&server, std::process::id(), 4);
     assert!(told.try_recv().is_err(), "the next one is not there yet");
@@ -662,13 +657,14 @@ fn hold_with_the_next(
     commit: &punctual::CancellationToken,
 ) -> Result<(), std::sync::mpsc::RecvError> {
     let (open, opened) = std::sync::mpsc::channel();
-    let (queue, url, commit) = (queue.clone(), url.to_owned(), commit.clone());
+    let (url, commit) = (url.to_owned(), commit.clone());
+    let queue = PostgresQueue::of(queue).unwrap();
     std::thread::spawn(move || {
         crate::support::block_on(async {
             let mut client = crate::support::server::connect(&url).await.unwrap();
             let transaction = client.transaction().await.unwrap();
             let next = Work { number: 3, millis: 0 };
-            queue.now(next).key("k").enqueue_in(&transaction).await.unwrap();
+            queue.enqueue_in(&transaction, queue.now(next).key("k")).await.unwrap();
             drop(queue);
             open.send(()).unwrap();
             while !commit.is_cancelled() {
@@ -735,10 +731,10 @@ fn connections_to_a_server_that_is_read_only_are_replaced() {
     let old = sender(&executor, &url);
     let backend = "select count(*) from pg_stat_activity where application_name = 'old'";
     let pid = "select string_agg(pid::text, ',' order by pid) from pg_stat_activity where application_name = 'old'";
-    assert!(old.state(punctual_jobs::JobId::from(1)).is_ok());
+    assert!(old.state(punctual_jobs::JobId(1)).is_ok());
     let before = server.value(pid);
     assert!(old.now(Work { number: 8, millis: 0 }).enqueue().is_err());
-    assert!(old.state(punctual_jobs::JobId::from(1)).is_ok());
+    assert!(old.state(punctual_jobs::JobId(1)).is_ok());
     wait_until("the old one is gone", || server.value(backend) == "1");
     assert_ne!(server.value(pid), before, "another connection was made");
 }
@@ -794,7 +790,7 @@ fn a_worker_whose_lease_is_over_claims_nothing() {
     beats(&server, machine.process(), 4);
     for job in jobs {
         let waiting = JobState::Waiting { attempts: 0, last_error: None };
-        assert_eq!(queue.state(job.id()).unwrap(), waiting);
+        assert_eq!(queue.state(job.id).unwrap(), waiting);
     }
     server.sql("drop trigger late on punctual.job_worker");
     machine.wait_for("ran");
@@ -842,9 +838,9 @@ fn a_key_that_is_enqueued_again_while_its_run_is_written_down_retires_the_run() 
     // The superuser passes by all policies.
     let other = sender(&executor, &server.url());
     let second = other.now(Work { number: 2, millis: 0 }).key("k").enqueue().unwrap();
-    assert_ne!(first.id(), second.id());
+    assert_ne!(first.id, second.id);
     server.sql("insert into public.pause values (true)");
-    wait_until("the first is gone", || other.state(first.id()).unwrap() == JobState::Gone);
+    wait_until("the first is gone", || other.state(first.id).unwrap() == JobState::Gone);
     assert_eq!(receive(&told, "the second"), 2);
     drained(&server);
     assert_eq!(told.try_recv().ok(), None, "neither runs again");

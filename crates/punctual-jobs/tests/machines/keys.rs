@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{Cancellation, JobId, Rescheduling};
+use punctual_jobs::{JobChange, JobId};
 
 use crate::{
     kinds::Work,
@@ -48,7 +48,7 @@ fn three_queues_agree_with_a_model() {
                 let sending = queue.after(delay, Work { number: step, millis: 0 }).key(&key);
                 let keeps = numbers.below(2) == 0;
                 let sending = if keeps { sending.keep_moment() } else { sending };
-                let id = sending.enqueue().unwrap().id();
+                let id = sending.enqueue().unwrap().id;
                 if let Some(known) = known {
                     assert_eq!(id, known.id, "a waiting job is replaced in place");
                 }
@@ -56,14 +56,12 @@ fn three_queues_agree_with_a_model() {
                 model.insert(key, Waiting { id, number: step, hours });
             }
             2 => {
-                let expected =
-                    if known.is_some() { Rescheduling::Moved } else { Rescheduling::Unknown };
+                let expected = if known.is_some() { JobChange::Done } else { JobChange::Unknown };
                 assert_eq!(queue.reschedule(&key, delay).unwrap(), expected);
                 model.entry(key).and_modify(|known| known.hours = hours);
             }
             _ => {
-                let expected =
-                    if known.is_some() { Cancellation::Removed } else { Cancellation::Unknown };
+                let expected = if known.is_some() { JobChange::Done } else { JobChange::Unknown };
                 assert_eq!(queue.cancel(&key).unwrap(), expected);
                 model.remove(&key);
             }
@@ -95,22 +93,22 @@ fn a_unique_job_waits_for_a_transaction_that_has_its_key() {
         for commits in [false, true] {
             let mut client = server.connect().await;
             let transaction = client.transaction().await.unwrap();
-            let first = job(1).enqueue_in(&transaction).await.unwrap();
-            assert!(!first.was_skipped());
-            let again = job(2).enqueue_in(&transaction).await.unwrap();
-            assert_eq!((again.id(), again.was_skipped()), (first.id(), true));
+            let first = queue.enqueue_in(&transaction, job(1)).await.unwrap();
+            assert!(!first.was_skipped);
+            let again = queue.enqueue_in(&transaction, job(2)).await.unwrap();
+            assert_eq!((again.id, again.was_skipped), (first.id, true));
             let outside = job(3).enqueue_async();
             // It is asked again and again, and other verbs are answered.
-            assert_eq!(queue.cancel("another").unwrap(), Cancellation::Unknown);
+            assert_eq!(queue.cancel("another").unwrap(), JobChange::Unknown);
             if commits {
                 transaction.commit().await.unwrap();
             } else {
                 transaction.rollback().await.unwrap();
             }
             let outside = outside.wait(LONG).unwrap();
-            assert_eq!(outside.was_skipped(), commits);
-            assert_eq!(outside.id() == first.id(), commits);
-            assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
+            assert_eq!(outside.was_skipped, commits);
+            assert_eq!(outside.id == first.id, commits);
+            assert_eq!(queue.cancel("k").unwrap(), JobChange::Done);
         }
     });
 }
@@ -129,7 +127,7 @@ fn a_unique_job_does_not_wait_for_a_row_that_is_held() {
         let transaction = client.transaction().await.unwrap();
         transaction.query("select 1 from punctual.job for update", &[]).await.unwrap();
         let second = job(2).enqueue().unwrap();
-        assert_eq!((second.id(), second.was_skipped()), (first.id(), true));
+        assert_eq!((second.id, second.was_skipped), (first.id, true));
         transaction.rollback().await.unwrap();
     });
 }

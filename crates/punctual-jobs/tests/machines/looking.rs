@@ -7,10 +7,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{
-    Cancellation, JobDiscard, JobFilter, JobHandle, JobRemoval, JobRetry, JobStage, JobState,
-    JobWait, Schedule,
-};
+use punctual_jobs::{JobChange, JobFilter, JobHandle, JobStage, JobState, JobWait, Schedule};
 
 use crate::{
     kinds::{Named, RATIONED_AT_ONCE, Rationed, Wait, Work},
@@ -28,31 +25,32 @@ fn a_run_of_another_machine_is_seen_and_discarded() {
     let dying = machine.process();
     let job = queue.now(Wait { number: 1 }).max_attempts(9).enqueue().unwrap();
     machine.wait_for("waits");
-    let running = queue.list(&JobFilter::new().stage(JobStage::Running)).unwrap();
+    let running =
+        queue.list(&JobFilter { stage: Some(JobStage::Running), ..JobFilter::default() }).unwrap();
     assert_eq!(running.len(), 1, "{running:?}");
     let elsewhere = running[0].machine.as_ref().unwrap();
     assert!(elsewhere.contains(':'), "{elsewhere}");
     assert!(!elsewhere.ends_with(&format!(":{}", std::process::id())), "{elsewhere}");
     assert!(running[0].since.is_some() && running[0].attempts == 1);
-    assert_eq!(queue.retry(job.id()).unwrap(), JobRetry::Running);
-    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Signalled);
+    assert_eq!(queue.retry(job.id).unwrap(), JobChange::Running);
+    assert_eq!(queue.discard(job.id).unwrap(), JobChange::Signalled);
     machine.wait_for("Cancelled");
     assert_eq!(machine.wait_for("stopped"), [1, 0], "the claim still stood");
-    assert_eq!(machine.wait_for("discarded"), [job.id().get(), 1], "no further attempt, and told");
+    assert_eq!(machine.wait_for("discarded"), [job.id.0, 1], "no further attempt, and told");
     wait_until("it is discarded", || {
-        matches!(queue.state(job.id()).unwrap(), JobState::Discarded { .. })
+        matches!(queue.state(job.id).unwrap(), JobState::Discarded { .. })
     });
-    assert_eq!(queue.retry(job.id()).unwrap(), JobRetry::Due);
+    assert_eq!(queue.retry(job.id).unwrap(), JobChange::Done);
     assert_eq!(machine.wait_for("waits"), [1, 2], "it runs, and nobody has asked it to stop");
     // A machine that dies leaves it discarded.
-    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Signalled);
+    assert_eq!(queue.discard(job.id).unwrap(), JobChange::Signalled);
     machine.kill();
     end_lease(&server, dying);
     let _other = start(&server, 1);
     wait_until("it is discarded", || {
-        matches!(queue.state(job.id()).unwrap(), JobState::Discarded { .. })
+        matches!(queue.state(job.id).unwrap(), JobState::Discarded { .. })
     });
-    assert_eq!(queue.remove(job.id()).unwrap(), JobRemoval::Removed);
+    assert_eq!(queue.remove(job.id).unwrap(), JobChange::Done);
 }
 
 #[test]
@@ -62,7 +60,7 @@ fn a_job_that_a_transaction_holds_is_asked_for_again() {
     let queue = sender(&executor, &server.url());
     let later = Duration::from_secs(600);
     let jobs: Vec<_> = (0..3)
-        .map(|number| queue.after(later, Work { number, millis: 0 }).enqueue().unwrap().id())
+        .map(|number| queue.after(later, Work { number, millis: 0 }).enqueue().unwrap().id)
         .collect();
     block_on(async {
         let mut client = server.connect().await;
@@ -71,17 +69,17 @@ fn a_job_that_a_transaction_holds_is_asked_for_again() {
         let (retried, discarded) = (queue.retry_async(jobs[0]), queue.discard_async(jobs[1]));
         let removed = queue.remove_async(jobs[2]);
         // A list waits for no lock.
-        assert_eq!(queue.list(&JobFilter::new()).unwrap().len(), 3);
+        assert_eq!(queue.list(&JobFilter::default()).unwrap().len(), 3);
         // The three have been asked for as well when others have been answered.
         for _ in 0..10 {
-            assert_eq!(queue.cancel_async("nobody").await.unwrap(), Cancellation::Unknown);
+            assert_eq!(queue.cancel_async("nobody").await.unwrap(), JobChange::Unknown);
         }
         let held = "select count(*) from punctual.job where run_at > now() and max_attempts = 25";
         assert_eq!(server_value(&server, held).await, "3", "nothing was changed");
         transaction.commit().await.unwrap();
-        assert_eq!(retried.await.unwrap(), JobRetry::Due);
-        assert_eq!(discarded.await.unwrap(), JobDiscard::Discarded);
-        assert_eq!(removed.await.unwrap(), JobRemoval::Removed);
+        assert_eq!(retried.await.unwrap(), JobChange::Done);
+        assert_eq!(discarded.await.unwrap(), JobChange::Done);
+        assert_eq!(removed.await.unwrap(), JobChange::Done);
     });
 }
 
@@ -111,7 +109,7 @@ fn discards_and_retries_race_with_claims() {
         if number % 4 == 0 {
             thread::sleep(Duration::from_micros(500 * (number as u64 % 7)));
         }
-        if queue.discard(job.id()).unwrap() == JobDiscard::Discarded {
+        if queue.discard(job.id).unwrap() == JobChange::Done {
             // What was claimed, failed and was signalled by nobody cannot be: a discard is asked once.
             never.insert(number);
         }
@@ -130,7 +128,7 @@ fn discards_and_retries_race_with_claims() {
     let machine = start(&server, 2);
     let retry = |queue: &punctual_jobs::JobQueue| {
         for (_, job) in &all {
-            queue.retry(job.id()).unwrap();
+            queue.retry(job.id).unwrap();
         }
     };
     thread::scope(|scope| {
@@ -153,7 +151,7 @@ fn a_sender_without_handlers_stores_the_attempts_of_the_kind() {
     let queue = sender(&executor, &server.url());
     let named = || Named { name: "job".to_owned() };
     queue.after(Duration::from_secs(600), named()).enqueue().unwrap();
-    assert_eq!(queue.list(&JobFilter::new()).unwrap()[0].max_attempts, 3);
+    assert_eq!(queue.list(&JobFilter::default()).unwrap()[0].max_attempts, 3);
     let schedule = Schedule::every("hourly", Duration::from_secs(3600), &named());
     queue.schedules().put(schedule).call().unwrap();
     assert_eq!(server.value("select max_attempts from punctual.job_schedule"), "3");
@@ -172,12 +170,13 @@ fn a_moment_of_any_year_is_listed_as_it_was_asked_for() {
     for moment in moments {
         queue.at(moment, Work { number: 1, millis: 0 }).enqueue().unwrap();
     }
-    let due: Vec<_> = queue.list(&JobFilter::new()).unwrap().iter().map(|job| job.due).collect();
+    let due: Vec<_> =
+        queue.list(&JobFilter::default()).unwrap().iter().map(|job| job.due).collect();
     assert_eq!(due, moments.map(Some));
     queue.after(Duration::MAX, Work { number: 1, millis: 0 }).enqueue().unwrap();
     let insert = "insert into punctual.job (name, payload, run_at) values ('work', '{}',";
     server.sql(&format!("{insert} 'infinity'), ('work', '{{}}', '-infinity')"));
-    assert_eq!(queue.list(&JobFilter::new()).unwrap().len(), moments.len() + 3);
+    assert_eq!(queue.list(&JobFilter::default()).unwrap().len(), moments.len() + 3);
     assert_eq!(queue.counts().unwrap()[0].waiting, 6);
 }
 
@@ -195,7 +194,7 @@ fn a_list_of_another_program_says_that_a_job_waits_for_its_limit() {
     queue.after(Duration::from_secs(600), Rationed { number: 99, millis: 0 }).enqueue().unwrap();
     let mut waits = Vec::new();
     wait_until("as many run as may", || {
-        let all = queue.list(&JobFilter::new()).unwrap();
+        let all = queue.list(&JobFilter::default()).unwrap();
         let running = all.iter().filter(|job| job.stage == JobStage::Running).count();
         waits = all.iter().map(|job| job.waits_for).collect();
         running == most

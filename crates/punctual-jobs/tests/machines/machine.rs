@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use punctual::{Grace, Handle, ScheduledThreadPoolExecutor};
-use punctual_jobs::{JobError, JobLimit, JobRun, Jobs, Postgres, PostgresQueue, QueueEvent};
+use punctual_jobs::{
+    JobError, JobLimit, JobOutcome, JobRun, Jobs, Postgres, PostgresQueue, QueueEvent,
+};
 
 use crate::{
     kinds::{
@@ -119,10 +121,10 @@ fn machine() {
     let queue = opened(|| {
         let queue = handled().on_discarded(move |job| {
             if dies {
-                say("dies_telling", &[job.id.get()]);
+                say("dies_telling", &[job.id.0]);
                 std::process::abort();
             }
-            say("discarded", &[job.id.get(), job.attempts.into()]);
+            say("discarded", &[job.id.0, job.attempts.into()]);
         });
         queue.open(ordered(&executor, &orders))
     });
@@ -131,7 +133,10 @@ fn machine() {
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
     queue.shutdown_within(Grace::patience(LONG).then(Duration::from_secs(1))).unwrap();
     for kind in queue.outcomes() {
-        say(&format!("counted_{}", kind.kind), &[kind.succeeded as i64, kind.lost as i64]);
+        say(
+            &format!("counted_{}", kind.kind),
+            &[kind.of(JobOutcome::Succeeded) as i64, kind.of(JobOutcome::Lost) as i64],
+        );
     }
     say("closed", &[]);
 }
@@ -176,26 +181,26 @@ pub(crate) fn postgres(executor: &Handle, url: &str) -> Postgres {
 fn handled() -> Jobs {
     Jobs::new()
         .on(|run: &JobRun, job: Work| {
-            say("begins", &[job.number, real_micros(), run.attempt().into()]);
+            say("begins", &[job.number, real_micros(), run.attempt.into()]);
             run.token().sleep(Duration::from_millis(job.millis))?;
-            say("ran", &[job.number, real_micros(), run.attempt().into()]);
+            say("ran", &[job.number, real_micros(), run.attempt.into()]);
             Ok(())
         })
         .on(|run: &JobRun, job: Rationed| {
-            say("rationed", &[job.number, run.attempt().into()]);
+            say("rationed", &[job.number, run.attempt.into()]);
             run.token().sleep(Duration::from_millis(job.millis))?;
             Ok(())
         })
         .limit::<Rationed>(JobLimit::at_once(RATIONED_AT_ONCE))
         .on(|run: &JobRun, job: Shared| {
-            say("shared", &[job.number, run.attempt().into()]);
+            say("shared", &[job.number, run.attempt.into()]);
             run.token().sleep(Duration::from_millis(job.millis))?;
             Ok(())
         })
         .limit::<Shared>(JobLimit::at_once(SHARED_AT_ONCE).for_each_key())
         .on(|run: &JobRun, job: Metered| {
-            say("metered", &[job.number, run.attempt().into()]);
-            if job.number % 9 == 0 && run.attempt() == 1 {
+            say("metered", &[job.number, run.attempt.into()]);
+            if job.number % 9 == 0 && run.attempt == 1 {
                 Err(JobError::new("once"))
             } else {
                 Ok(())
@@ -207,25 +212,25 @@ fn handled() -> Jobs {
                 .for_each_key(),
         )
         .on(|run: &JobRun, job: Stubborn| {
-            say("stubborn", &[job.number, run.attempt().into()]);
+            say("stubborn", &[job.number, run.attempt.into()]);
             std::thread::sleep(Duration::from_millis(job.millis));
-            say("stubborn_ends", &[job.number, run.attempt().into()]);
+            say("stubborn_ends", &[job.number, run.attempt.into()]);
             if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
         })
         .backoff::<Stubborn>(punctual::Backoff::constant(Duration::from_millis(100)))
         .on(|run: &JobRun, job: Directed| {
-            say("directed", &[job.number, run.attempt().into()]);
-            let word = job.word_for(run.attempt());
-            say("directed_ends", &[job.number, run.attempt().into()]);
+            say("directed", &[job.number, run.attempt.into()]);
+            let word = job.word_for(run.attempt);
+            say("directed_ends", &[job.number, run.attempt.into()]);
             if word == FAILS { Err(JobError::new("directed")) } else { Ok(()) }
         })
         .backoff::<Directed>(punctual::Backoff::constant(Duration::from_millis(100)))
         .on(|run: &JobRun, _: Abort| {
-            say("aborts", &[run.attempt().into()]);
+            say("aborts", &[run.attempt.into()]);
             std::process::abort();
         })
         .on(|run: &JobRun, job: Wait| {
-            say("waits", &[job.number, run.attempt().into()]);
+            say("waits", &[job.number, run.attempt.into()]);
             run.token().wait();
             say(&format!("{:?}", run.stop_reason().unwrap()), &[job.number]);
             say("stopped", &[job.number, i64::from(run.fencing_token().is_err())]);

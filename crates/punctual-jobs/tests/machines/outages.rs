@@ -75,7 +75,7 @@ fn an_outage_is_not_held_against_the_machines() {
     let queues = [open(&executors[0], LEASE / 2), open(&executors[1], LEASE / 50)];
     let ids: Vec<_> = (0..6)
         .map(|number| {
-            queues[0].now(Work { number, millis: 0 }).max_attempts(1).enqueue().unwrap().id()
+            queues[0].now(Work { number, millis: 0 }).max_attempts(1).enqueue().unwrap().id
         })
         .collect();
     let mut began: Vec<i64> = ids.iter().map(|_| receive(&told, "each begins")).collect();

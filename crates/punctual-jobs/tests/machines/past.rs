@@ -45,13 +45,13 @@ fn a_machine_that_is_killed_has_its_run_in_the_history_once() {
     // Two others sweep.
     let others = [start_with_history(&server, 1), start_with_history(&server, 2)];
     killed.kill();
-    let lost = runs(&queue, &HistoryFilter::new().job(job.id()), 1);
+    let lost = runs(&queue, &HistoryFilter { job: Some(job.id), ..HistoryFilter::default() }, 1);
     assert_eq!((lost[0].attempt, lost[0].outcome), (1, JobOutcome::Lost), "{lost:?}");
     assert!(lost[0].error.as_ref().unwrap().contains("died"), "{lost:?}");
     for other in &others {
         beats(&server, other.process(), 4);
     }
-    assert_eq!(runs(&queue, &HistoryFilter::new(), 1), lost, "once");
+    assert_eq!(runs(&queue, &HistoryFilter::default(), 1), lost, "once");
 }
 
 #[test]
@@ -74,7 +74,11 @@ fn an_end_that_comes_too_late_is_not_in_the_history() {
     directed.end(attempt, "succeeds");
     other.wait_for("directed_ends");
     drained(&server);
-    let runs = runs(&queue, &HistoryFilter::new().job(job.id()), attempt as usize);
+    let runs = runs(
+        &queue,
+        &HistoryFilter { job: Some(job.id), ..HistoryFilter::default() },
+        attempt as usize,
+    );
     let how: Vec<_> = runs.iter().map(|run| (run.attempt, run.outcome)).collect();
     let (last, lost) = how.split_last().unwrap();
     assert_eq!(*last, (attempt, JobOutcome::Succeeded), "{how:?}");
@@ -109,7 +113,11 @@ fn the_moments_of_the_history_are_the_servers() {
         drained(&server);
         server.value(on) == "2"
     });
-    let all = runs(&queue, &HistoryFilter::new().limit(sent as usize), sent as usize);
+    let all = runs(
+        &queue,
+        &HistoryFilter { limit: Some(sent as usize), ..HistoryFilter::default() },
+        sent as usize,
+    );
     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
     for run in &all {
         assert!(run.began <= run.ended && run.ended <= hour_ago, "{run:?}");
@@ -160,7 +168,11 @@ fn a_run_of_a_schedule_is_found_by_it() {
     let schedule = Schedule::every("often", Duration::from_millis(200), &Tick {});
     queue.schedules().put(schedule).call().unwrap();
     queue.now(Tick {}).enqueue().unwrap();
-    let of_schedule = HistoryFilter::new().schedule("often").limit(2);
+    let of_schedule = HistoryFilter {
+        schedule: Some("often".into()),
+        limit: Some(2),
+        ..HistoryFilter::default()
+    };
     wait_until("two runs", || queue.history(&of_schedule).unwrap().len() == 2);
     for run in queue.history(&of_schedule).unwrap() {
         assert_eq!((run.schedule.as_deref(), run.machine.as_str()), (Some("often"), "a_b"));
@@ -201,7 +213,7 @@ fn without_a_word_there_is_no_history() {
     queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
     machine.wait_for("ran");
     drained(&server);
-    assert_eq!(queue.history(&HistoryFilter::new()).unwrap(), []);
+    assert_eq!(queue.history(&HistoryFilter::default()).unwrap(), []);
 }
 
 /// No run of the claim has begun: its machine does not know of it.
@@ -218,7 +230,7 @@ fn a_claim_without_an_answer_is_in_the_history() {
          select 'work', '{}', 1, nextval('punctual.job_claim'), id, at, at < now(), now() + interval '1 hour' \
            from punctual.job_worker, (values (now() - interval '1 day'), (now() + interval '1 day')) claimed(at)",
     );
-    let freed = runs(&queue, &HistoryFilter::new(), 2);
+    let freed = runs(&queue, &HistoryFilter::default(), 2);
     let mut outcomes: Vec<_> = freed.iter().map(|run| run.outcome.to_string()).collect();
     outcomes.sort_unstable();
     assert_eq!(outcomes, ["cancelled", "freed"]);

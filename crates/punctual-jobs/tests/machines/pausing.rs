@@ -20,7 +20,7 @@ fn a_pause_holds_on_all_machines_and_loses_no_job() {
     let queue = sender(&executor, &server.url());
     let first = start(&server, 0);
     for kind in ["work", "rationed"] {
-        queue.pause_kind(kind).unwrap();
+        queue.pause_kind(kind, None).unwrap();
     }
     let second = start_that_polls(&server, 1, Duration::from_secs(3600));
     for number in 0..40 {
@@ -43,11 +43,11 @@ fn a_pause_holds_on_all_machines_and_loses_no_job() {
     }
     // Both machines look at them meanwhile, the first one by its poll as well.
     beats(&server, first.process(), 8);
-    let paused = queue.list(&JobFilter::new().paused()).unwrap();
+    let paused = queue.list(&JobFilter { paused: true, ..JobFilter::default() }).unwrap();
     assert_eq!(paused.len(), 40);
     assert!(paused.iter().all(|job| job.stage == JobStage::Waiting && job.attempts == 0));
     // A kind that is not paused, and one whose pause has ended by itself, run.
-    queue.pause_kind_until("tick", Duration::from_millis(1)).unwrap();
+    queue.pause_kind("tick", Some(Duration::from_millis(1).into())).unwrap();
     wait_until("that pause ends", || {
         queue.counts().unwrap().iter().all(|kind| kind.kind != "tick")
     });

@@ -241,18 +241,18 @@ fn each_tick_is_sent_once_over_all_machines() {
         .map(|_| {
             opened(|| {
                 let tell = tell.clone();
-                let jobs = Jobs::new().on(move |run: &JobRun, _: Tick| Ok(tell.send(run.id())?));
+                let jobs = Jobs::new().on(move |run: &JobRun, _: Tick| Ok(tell.send(run.id)?));
                 let jobs = jobs.every(aligned(SECOND / 4), Tick {});
                 jobs.open(postgres(&executor, &server.url()).slots(2))
             })
         })
         .collect();
     let mut ran: Vec<_> =
-        (0..size(16, 240)).map(|_| receive(&told, "a tick").get().to_string()).collect();
+        (0..size(16, 240)).map(|_| receive(&told, "a tick").to_string()).collect();
     for queue in queues {
         queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
     }
-    ran.extend(told.try_iter().map(|id| id.get().to_string()));
+    ran.extend(told.try_iter().map(|id| id.to_string()));
     let value = |what: &str| server.value(what).parse::<usize>().unwrap();
     let twice =
         "select count(*) from (select 1 from public.taken group by tick having count(*) > 1) t";

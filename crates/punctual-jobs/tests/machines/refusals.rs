@@ -45,7 +45,7 @@ fn open(
         let (runs, tell) = (tell.clone(), tell.clone());
         let jobs = Jobs::new().on(move |run: &JobRun, _: Work| {
             let name = thread::current().name().map(str::to_owned);
-            Ok(runs.send(Told::Ran(run.attempt(), name))?)
+            Ok(runs.send(Told::Ran(run.attempt, name))?)
         });
         let settings = postgres(executor, &server.url()).on_event(move |event| {
             if let QueueEvent::RunsRefused { runs, .. } = event {
@@ -73,7 +73,7 @@ fn a_run_waits_for_room(handler: impl RejectedExecutionHandler + 'static) {
     claimed(&server, 4);
     assert!(begun.elapsed() >= Duration::from_millis(100 + 200 + 400), "it does not spin");
     wait_until("it is free", || {
-        queue.state(job.id()).unwrap() == JobState::Waiting { attempts: 0, last_error: None }
+        queue.state(job.id).unwrap() == JobState::Waiting { attempts: 0, last_error: None }
     });
     assert!(told.try_recv().is_err() && !filler.is_done());
     filler.cancel();
@@ -152,7 +152,7 @@ fn a_run_that_an_executor_drops_is_no_attempt() {
     let elsewhere = sender(&other, &server.url());
     drop(executor.shutdown_now());
     wait_until("it is free", || {
-        elsewhere.state(job.id()).unwrap() == JobState::Waiting { attempts: 0, last_error: None }
+        elsewhere.state(job.id).unwrap() == JobState::Waiting { attempts: 0, last_error: None }
     });
     let mut machine = start(&server, 0);
     assert_eq!(machine.wait_for("begins")[2], 1, "the first attempt");

@@ -3,7 +3,7 @@
 use std::{sync::mpsc, time::Duration};
 
 use punctual::{Grace, ScheduledThreadPoolExecutor};
-use punctual_jobs::{JobResult, JobRun, Jobs, PostgresQueue};
+use punctual_jobs::{JobId, JobRun, JobState, Jobs, PostgresQueue};
 
 use crate::{
     kinds::Work,
@@ -34,9 +34,9 @@ fn a_result_is_awaited_on_a_machine_that_handles_nothing() {
     let job = queue.now(Work { number: 6, millis: 0 }).enqueue().unwrap();
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| tell.send(queue.await_result(job.id(), LONG)).unwrap());
+        scope.spawn(|| tell.send(queue.await_result(job.id, LONG)).unwrap());
         let other = returning(&executor, &server, keep);
-        let JobResult::Ready(value) = receive(&told, "the result").unwrap() else {
+        let JobState::Returned(value) = receive(&told, "the result").unwrap() else {
             panic!("it has one")
         };
         assert_eq!(value.read::<i64>().unwrap(), 7);
@@ -44,7 +44,7 @@ fn a_result_is_awaited_on_a_machine_that_handles_nothing() {
             "insert into punctual.job (name, payload) values ('work', {WORD}) returning id"
         );
         let plain: i64 = server.value(&plain).parse().unwrap();
-        let JobResult::Ready(value) = other.await_result(plain.into(), LONG).unwrap() else {
+        let JobState::Returned(value) = other.await_result(JobId(plain), LONG).unwrap() else {
             panic!("it has one")
         };
         assert_eq!(value.read::<i64>().unwrap(), 2);
@@ -65,13 +65,13 @@ fn results_whose_time_is_over_are_removed() {
          insert into punctual.job_result (job, value, until) values (1000000, '5', now() + interval '1 hour')",
     );
     let queue = returning(&executor, &server, Duration::from_millis(1));
-    assert_eq!(queue.result(10_000.into()).unwrap(), JobResult::Gone, "it is not read any more");
+    assert_eq!(queue.state(JobId(10_000)).unwrap(), JobState::Gone, "it is not read any more");
     let job = queue.now(Work { number: 6, millis: 0 }).enqueue().unwrap();
     wait_until("one is left", || {
-        queue.state(job.id()).unwrap() == punctual_jobs::JobState::Gone
+        queue.state(job.id).unwrap() == JobState::Gone
             && server.value("select count(*) from punctual.job_result") == "1"
     });
-    assert!(matches!(queue.result(1_000_000.into()).unwrap(), JobResult::Ready(_)));
+    assert!(matches!(queue.state(JobId(1_000_000)).unwrap(), JobState::Returned(_)));
     queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
 }
 
@@ -82,19 +82,18 @@ fn a_result_that_is_refused_stops_no_other_end() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let queue = sender(&executor, &server.url());
     server.sql("alter table punctual.job_result add check (value <> '8')");
-    let jobs: Vec<_> = (0..20)
-        .map(|number| queue.now(Work { number, millis: 0 }).enqueue().unwrap().id())
-        .collect();
+    let jobs: Vec<_> =
+        (0..20).map(|number| queue.now(Work { number, millis: 0 }).enqueue().unwrap().id).collect();
     let other = returning(&executor, &server, Duration::from_secs(3600));
     for (number, job) in jobs.iter().enumerate().filter(|(number, _)| *number != 7) {
-        let JobResult::Ready(value) = queue.await_result(*job, LONG).unwrap() else {
+        let JobState::Returned(value) = queue.await_result(*job, LONG).unwrap() else {
             panic!("{number} has one")
         };
         assert_eq!(value.read::<usize>().unwrap(), number + 1);
     }
-    assert_eq!(queue.result(jobs[7]).unwrap(), JobResult::Pending);
+    assert_eq!(queue.state(jobs[7]).unwrap(), JobState::Running);
     server.sql("alter table punctual.job_result drop constraint job_result_value_check");
-    let JobResult::Ready(value) = queue.await_result(jobs[7], LONG).unwrap() else {
+    let JobState::Returned(value) = queue.await_result(jobs[7], LONG).unwrap() else {
         panic!("it has one by now")
     };
     assert_eq!(value.read::<i64>().unwrap(), 8);

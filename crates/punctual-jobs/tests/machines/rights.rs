@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{Grace, ScheduledThreadPoolExecutor};
-use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres, Schedule};
+use punctual_jobs::{JobChange, JobRun, Jobs, OpenError, Postgres, Schedule};
 
 use crate::{
     kinds::{Directed, Tick, Work},
@@ -41,7 +41,7 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
             .on(move |run: &JobRun, job: Work| {
                 run.fencing_token()?;
                 tell.send(job.number)?;
-                if run.attempt() == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
+                if run.attempt == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
             })
             .backoff::<Work>(punctual::Backoff::constant(Duration::from_millis(1)))
             .on(move |_: &JobRun, _: Tick| Ok(ticks.send(0)?))
@@ -56,7 +56,7 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
     let later = Duration::from_secs(3600);
     queue.after(later, Work { number: 2, millis: 0 }).key("k").enqueue().unwrap();
     queue.reschedule("k", 2 * later).unwrap();
-    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
+    assert_eq!(queue.cancel("k").unwrap(), JobChange::Done);
     let schedule = Schedule::every("a", Duration::from_millis(100), &Tick {});
     queue.schedules().put(schedule).call().unwrap();
     // While a job of a tick waits or runs there is no other one.

@@ -146,8 +146,8 @@ fn a_job_that_kills_its_process_is_discarded() {
         }
     }
     let mut survivor = survivor.unwrap();
-    assert_eq!(survivor.wait_for("discarded"), [ticket.id().get(), 2]);
-    assert!(matches!(queue.state(ticket.id()).unwrap(), JobState::Discarded { .. }));
+    assert_eq!(survivor.wait_for("discarded"), [ticket.id.0, 2]);
+    assert!(matches!(queue.state(ticket.id).unwrap(), JobState::Discarded { .. }));
     queue.now(Work { number: 7, millis: 0 }).enqueue().unwrap();
     assert_eq!(survivor.wait_for("ran")[0], 7, "others are unharmed");
 }

@@ -70,7 +70,7 @@ impl Desk {
         let (work, wait, stubborn) = (says.clone(), says.clone(), says.clone());
         Jobs::new()
             .on(move |run: &JobRun, _: Tick| {
-                notes.send(run.tick())?;
+                notes.send(run.tick)?;
                 Ok(says.send("tick".to_owned())?)
             })
             .on(move |run: &JobRun, job: Work| {
@@ -85,7 +85,7 @@ impl Desk {
                 Err(JobError::new("stopped"))
             })
             .on(move |run: &JobRun, job: Stubborn| {
-                stubborn.send(format!("attempt {}", run.attempt()))?;
+                stubborn.send(format!("attempt {}", run.attempt))?;
                 std::thread::sleep(Duration::from_millis(job.millis));
                 if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
             })

@@ -27,7 +27,7 @@ fn failing(executor: &ScheduledThreadPoolExecutor, url: &str) -> (PostgresQueue,
             .on(|_: &JobRun, _: Work| Err(JobError::new("it fails")))
             .max_attempts::<Work>(1)
             .on_discarded(move |job| {
-                let _ = tell.send(job.id.get());
+                let _ = tell.send(job.id.0);
             });
         // A job whose claim was not answered is free when the lease is over.
         jobs.open(postgres(executor, url).lease(LEASE))
@@ -58,7 +58,7 @@ fn told_once() -> bool {
                 proxy.cut();
             }
             std::thread::sleep(Duration::from_millis(5));
-            direct.now(Work { number, millis: 0 }).max_attempts(1).enqueue().unwrap().id().get()
+            direct.now(Work { number, millis: 0 }).max_attempts(1).enqueue().unwrap().id.0
         })
         .collect();
     all_are_told(&server);
@@ -80,11 +80,11 @@ fn a_job_is_told_again_when_its_teller_dies() {
     let dying = victim.process();
     let job = Stubborn { number: 1, millis: 0, fails: true };
     let job = queue.now(job).max_attempts(1).enqueue().unwrap();
-    assert_eq!(victim.wait_for("dies_telling"), [job.id().get()]);
+    assert_eq!(victim.wait_for("dies_telling"), [job.id.0]);
     victim.kill();
     end_lease(&server, dying);
     let mut survivor = start(&server, 1);
-    assert_eq!(survivor.wait_for("discarded"), [job.id().get(), 1]);
+    assert_eq!(survivor.wait_for("discarded"), [job.id.0, 1]);
     all_are_told(&server);
     assert!(survivor.end().iter().filter(|said| said.word == "discarded").count() == 1);
 }
@@ -104,7 +104,7 @@ fn a_callback_that_is_refused_is_called_later() {
             Err(JobError::new("it fails"))
         })
         .on_discarded(move |job| {
-            let _ = tell.send(job.id.get());
+            let _ = tell.send(job.id.0);
         });
     let queue = jobs.open(postgres(&executor, &server.url())).unwrap();
     let job = queue.now(Work { number: 1, millis: 0 }).max_attempts(1).enqueue().unwrap();
@@ -117,7 +117,7 @@ fn a_callback_that_is_refused_is_called_later() {
     }
     assert!(told.try_recv().is_err());
     filler.lock().unwrap().take().unwrap().cancel();
-    assert_eq!(receive(&told, "it is called"), job.id().get());
+    assert_eq!(receive(&told, "it is called"), job.id.0);
     all_are_told(&server);
 }
 

@@ -5,10 +5,10 @@ use std::{future::Future, sync::mpsc, time::Duration};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
-    Cancellation, InMemory, JobDiscard, JobFilter, JobId, JobQueue, JobRemoval, JobRetry, JobRun,
-    JobStage, JobState, Jobs, QueueError, Rescheduling,
+    JobChange, JobFilter, JobId, JobQueue, JobRun, JobStage, JobState, Jobs, PostgresQueue,
+    QueueError,
 };
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::Transaction;
 
 use crate::{
     kinds::{Stubborn, Wait, Work},
@@ -23,14 +23,14 @@ fn work(number: i64) -> Work {
 }
 
 fn all(queue: &JobQueue) -> Vec<punctual_jobs::JobStatus> {
-    queue.list(&JobFilter::new()).unwrap()
+    queue.list(&JobFilter::default()).unwrap()
 }
 
 /// Enqueues a job that waits, discards it, and returns its id.
 fn discarded(queue: &JobQueue, number: i64, key: &str) -> JobId {
     let job = queue.after(LATER, work(number)).key(key).enqueue().unwrap();
-    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Discarded);
-    job.id()
+    assert_eq!(queue.discard(job.id).unwrap(), JobChange::Done);
+    job.id
 }
 
 /// Asks for a verb, and calls a closure as soon as the server has a statement wait for a lock.
@@ -47,26 +47,31 @@ async fn while_it_waits<T>(
 }
 
 /// What each verb says to one job of each stage, in one transaction.
-async fn each(queue: &JobQueue, transaction: &Transaction<'_>, lost: [JobId; 2], runs: [JobId; 2]) {
+async fn each(
+    queue: &PostgresQueue,
+    transaction: &Transaction<'_>,
+    lost: [JobId; 2],
+    runs: [JobId; 2],
+) {
     let in_it = transaction;
-    assert_eq!(queue.retry_in(in_it, lost[0]).await.unwrap(), JobRetry::Due);
-    assert_eq!(queue.retry_in(in_it, runs[0]).await.unwrap(), JobRetry::Running);
-    assert_eq!(queue.remove_in(in_it, lost[1]).await.unwrap(), JobRemoval::Removed);
-    assert_eq!(queue.remove_in(in_it, lost[1]).await.unwrap(), JobRemoval::Unknown);
-    assert_eq!(queue.remove_in(in_it, runs[0]).await.unwrap(), JobRemoval::Running);
-    assert_eq!(queue.discard_in(in_it, lost[1]).await.unwrap(), JobDiscard::Unknown);
-    assert_eq!(queue.discard_in(in_it, runs[0]).await.unwrap(), JobDiscard::Signalled);
+    assert_eq!(queue.retry_in(in_it, lost[0]).await.unwrap(), JobChange::Done);
+    assert_eq!(queue.retry_in(in_it, runs[0]).await.unwrap(), JobChange::Running);
+    assert_eq!(queue.remove_in(in_it, lost[1]).await.unwrap(), JobChange::Done);
+    assert_eq!(queue.remove_in(in_it, lost[1]).await.unwrap(), JobChange::Unknown);
+    assert_eq!(queue.remove_in(in_it, runs[0]).await.unwrap(), JobChange::Running);
+    assert_eq!(queue.discard_in(in_it, lost[1]).await.unwrap(), JobChange::Unknown);
+    assert_eq!(queue.discard_in(in_it, runs[0]).await.unwrap(), JobChange::Signalled);
     let hour = Duration::from_secs(3600);
     let moved = queue.reschedule_in(in_it, "later", hour).await.unwrap();
-    assert_eq!(moved, Rescheduling::Moved);
+    assert_eq!(moved, JobChange::Done);
     let moved = queue.reschedule_in(in_it, "runs", hour).await.unwrap();
-    assert_eq!(moved, Rescheduling::Running);
-    assert_eq!(queue.cancel_in(in_it, "waits").await.unwrap(), Cancellation::Removed);
-    assert_eq!(queue.cancel_in(in_it, "waits").await.unwrap(), Cancellation::Unknown);
-    assert_eq!(queue.cancel_in(in_it, "runs").await.unwrap(), Cancellation::Signalled);
-    assert_eq!(queue.cancel_in(in_it, "runs").await.unwrap(), Cancellation::Unknown);
+    assert_eq!(moved, JobChange::Running);
+    assert_eq!(queue.cancel_in(in_it, "waits").await.unwrap(), JobChange::Done);
+    assert_eq!(queue.cancel_in(in_it, "waits").await.unwrap(), JobChange::Unknown);
+    assert_eq!(queue.cancel_in(in_it, "runs").await.unwrap(), JobChange::Signalled);
+    assert_eq!(queue.cancel_in(in_it, "runs").await.unwrap(), JobChange::Unknown);
     let moved = queue.reschedule_in(in_it, "waits", hour).await.unwrap();
-    assert_eq!(moved, Rescheduling::Unknown);
+    assert_eq!(moved, JobChange::Unknown);
 }
 
 #[test]
@@ -80,7 +85,7 @@ fn what_is_rolled_back_changes_nothing_and_what_is_committed_is_done_and_told() 
     let runs = [3, 4].map(|number| {
         let job = queue.now(Wait { number }).max_attempts(9);
         let job = if number == 4 { job.key("runs") } else { job };
-        let id = job.enqueue().unwrap().id();
+        let id = job.enqueue().unwrap().id;
         machine.wait_for("waits");
         id
     });
@@ -137,7 +142,7 @@ fn a_job_that_is_moved_to_now_begins_with_the_commit() {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
         let moved = queue.reschedule_in(&transaction, "k", Duration::ZERO).await.unwrap();
-        assert_eq!(moved, Rescheduling::Moved);
+        assert_eq!(moved, JobChange::Done);
         transaction.commit().await.unwrap();
     });
     assert_eq!(machine.wait_for("ran")[0], 1);
@@ -146,7 +151,7 @@ fn a_job_that_is_moved_to_now_begins_with_the_commit() {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
         let gone = queue.cancel_in(&transaction, "first").await.unwrap();
-        assert_eq!(gone, Cancellation::Removed);
+        assert_eq!(gone, JobChange::Done);
         transaction.commit().await.unwrap();
     });
     assert_eq!(machine.wait_for("ran")[0], 3);
@@ -184,9 +189,9 @@ fn a_transaction_that_holds_a_run_stops_nobody_else() {
     block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
-        for id in [held.id(), longer.id()] {
+        for id in [held.id, longer.id] {
             let signalled = queue.discard_in(&transaction, id).await.unwrap();
-            assert_eq!(signalled, JobDiscard::Signalled);
+            assert_eq!(signalled, JobChange::Signalled);
         }
         // All of this is while the transaction is open. No limit of the queue ends so soon.
         ends[0].cancel();
@@ -194,13 +199,13 @@ fn a_transaction_that_holds_a_run_stops_nobody_else() {
         let third = queue.now(job(3)).enqueue().unwrap();
         assert_eq!((told(), told()), ((3, false), (-3, false)));
         in_time("its end is written", async {
-            while queue.state_async(third.id()).await.unwrap() != JobState::Gone {}
+            while queue.state_async(third.id).await.unwrap() != JobState::Gone {}
         })
         .await;
         beats_async(&server, std::process::id(), 6).await;
         ends[1].cancel();
         assert_eq!(told(), (-2, false), "the claim stands");
-        assert_eq!(queue.state(held.id()).unwrap(), JobState::Running);
+        assert_eq!(queue.state(held.id).unwrap(), JobState::Running);
         transaction.rollback().await.unwrap();
     });
     wait_until("both ends are written", || all(&queue).is_empty());
@@ -218,7 +223,8 @@ fn a_verb_that_has_waited_sees_what_the_other_transaction_has_left() {
         for verb in ["cancel", "reschedule"] {
             let theirs = other.transaction().await.unwrap();
             queue.cancel_in(&theirs, "k").await.unwrap();
-            let next = queue.after(LATER, work(2)).key("k").enqueue_in(&theirs).await.unwrap();
+            let next = queue.after(LATER, work(2)).key("k");
+            let next = queue.enqueue_in(&theirs, next).await.unwrap();
             let ours = client.transaction().await.unwrap();
             let (commit, committed) = tokio::sync::oneshot::channel();
             let their_end = async {
@@ -229,17 +235,17 @@ fn a_verb_that_has_waited_sees_what_the_other_transaction_has_left() {
                 match verb {
                     "cancel" => {
                         let removed = queue.cancel_in(&ours, "k").await.unwrap();
-                        assert_eq!(removed, Cancellation::Removed, "the new one");
+                        assert_eq!(removed, JobChange::Done, "the new one");
                     }
                     _ => {
                         let moved = queue.reschedule_in(&ours, "k", LATER).await.unwrap();
-                        assert_eq!(moved, Rescheduling::Moved, "the new one");
+                        assert_eq!(moved, JobChange::Done, "the new one");
                     }
                 }
             };
             let verb_while = while_it_waits(&server, our_verb, move || commit.send(()).unwrap());
             tokio::join!(verb_while, their_end);
-            assert_eq!(queue.state_async(next.id()).await.unwrap(), waiting());
+            assert_eq!(queue.state_async(next.id).await.unwrap(), waiting());
             ours.rollback().await.unwrap();
         }
     });
@@ -260,7 +266,8 @@ fn a_retry_whose_key_is_taken_meanwhile_leaves_the_transaction_as_it_was() {
     block_on(async {
         let (mut client, mut other) = (server.connect().await, server.connect().await);
         let theirs = other.transaction().await.unwrap();
-        queue.after(LATER, work(2)).key("k").enqueue_in(&theirs).await.unwrap();
+        let other = queue.after(LATER, work(2)).key("k");
+        queue.enqueue_in(&theirs, other).await.unwrap();
         let ours = client.transaction().await.unwrap();
         ours.execute("insert into note values ('before')", &[]).await.unwrap();
         let (commit, committed) = tokio::sync::oneshot::channel();
@@ -271,10 +278,10 @@ fn a_retry_whose_key_is_taken_meanwhile_leaves_the_transaction_as_it_was() {
         let retried =
             while_it_waits(&server, queue.retry_in(&ours, lost), move || commit.send(()).unwrap());
         let (retried, ()) = tokio::join!(retried, their_end);
-        assert_eq!(retried.unwrap(), JobRetry::KeyTaken);
+        assert_eq!(retried.unwrap(), JobChange::KeyTaken);
         ours.execute("insert into note values ('behind')", &[]).await.unwrap();
         // The next one finds the key taken at once.
-        assert_eq!(queue.retry_in(&ours, lost).await.unwrap(), JobRetry::KeyTaken);
+        assert_eq!(queue.retry_in(&ours, lost).await.unwrap(), JobChange::KeyTaken);
         ours.commit().await.unwrap();
     });
     assert_eq!(server.value("select count(*) from note"), "2");
@@ -282,31 +289,14 @@ fn a_retry_whose_key_is_taken_meanwhile_leaves_the_transaction_as_it_was() {
 }
 
 #[test]
-fn an_in_memory_queue_has_no_transactions() {
+fn a_key_that_no_queue_accepts_is_refused_in_a_transaction() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let queue = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
-    let queue = queue.open(InMemory::on(&executor)).unwrap();
-    let id = queue.after(LATER, work(1)).key("k").enqueue().unwrap().id();
-    block_on(async {
-        let mut client: Client = server.connect().await;
-        let transaction = client.transaction().await.unwrap();
-        let errors = [
-            queue.retry_in(&transaction, id).await.map(drop),
-            queue.discard_in(&transaction, id).await.map(drop),
-            queue.remove_in(&transaction, id).await.map(drop),
-            queue.cancel_in(&transaction, "k").await.map(drop),
-            queue.reschedule_in(&transaction, "k", LATER).await.map(drop),
-        ];
-        for error in errors {
-            assert!(matches!(error, Err(QueueError::Unsupported(_))), "{error:?}");
-        }
-    });
-    let on_tables = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
-        let invalid = on_tables.cancel_in(&transaction, "").await;
+        let invalid = queue.cancel_in(&transaction, "").await;
         assert!(matches!(invalid, Err(QueueError::InvalidName(_))), "{invalid:?}");
     });
 }

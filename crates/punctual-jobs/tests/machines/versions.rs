@@ -39,7 +39,7 @@ fn an_unknown_name_stays_waiting_and_a_changed_payload_fails_with_its_name() {
     server.sql("insert into punctual.job (name, payload) values ('work', '{\"number\": 5, \"millis\": 0}')");
     assert_eq!(receive(&told, "a run"), "work 5");
     let waiting = JobState::Waiting { attempts: 0, last_error: None };
-    assert_eq!(old.state(unknown.id()).unwrap(), waiting);
+    assert_eq!(old.state(unknown.id).unwrap(), waiting);
 
     let (tell, told) = mpsc::channel();
     let _new = opened(|| {

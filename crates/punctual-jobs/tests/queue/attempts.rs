@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::Backoff;
-use punctual_jobs::{Job, JobError, JobFilter, JobRetry, JobRun, JobState, Jobs};
+use punctual_jobs::{Job, JobChange, JobError, JobFilter, JobRun, JobState, Jobs};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, HOUR, SHORT, World, standard};
@@ -28,14 +28,18 @@ pub(crate) fn the_id_is_the_same_in_every_attempt<W: World>() {
         let log = scene.log.clone();
         Jobs::new()
             .on(move |run: &JobRun, _: Probe| {
-                log.say(run.id().to_string());
-                if run.is_last_attempt() { Ok(()) } else { Err(JobError::new("once more")) }
+                log.say(run.id.to_string());
+                if run.attempt == run.max_attempts {
+                    Ok(())
+                } else {
+                    Err(JobError::new("once more"))
+                }
             })
             .max_attempts::<Probe>(3)
             .backoff::<Probe>(punctual::Backoff::constant(SHORT))
     });
     let ticket = world.queue().now(Probe {}).enqueue().unwrap();
-    let id = ticket.id().to_string();
+    let id = ticket.id.to_string();
     world.expect(&[&id, &id, &id]);
 }
 
@@ -43,7 +47,7 @@ pub(crate) fn a_job_is_discarded_after_its_attempts<W: World>() {
     let world = W::open(|scene| standard(scene).max_attempts::<Flaky>(2));
     let ticket = world.queue().now(Flaky::new("call", 9)).enqueue().unwrap();
     world.expect(&["call 1", "call 2", "flaky is discarded after 2"]);
-    let state = world.queue().state(ticket.id()).unwrap();
+    let state = world.queue().state(ticket.id).unwrap();
     assert!(matches!(&state, JobState::Discarded { last_error } if last_error.contains("not yet")));
     world.settle();
     assert_eq!(world.log().len(), 4);
@@ -70,7 +74,7 @@ pub(crate) fn a_kind_says_its_attempts_and_its_time_limit<W: World>() {
         let (log, told) = (scene.log.clone(), scene.log.clone());
         Jobs::new()
             .on(move |run: &JobRun, _: Scarce| {
-                log.say(format!("{} {}", run.attempt(), run.is_last_attempt()));
+                log.say(format!("{} {}", run.attempt, run.attempt == run.max_attempts));
                 run.token().wait();
                 Ok(())
             })
@@ -86,7 +90,7 @@ pub(crate) fn a_panic_fails_the_attempt<W: World>() {
         let log = scene.log.clone();
         Jobs::new()
             .on(|run: &JobRun, _: Probe| {
-                assert!(run.attempt() > 9, "attempt {} was too early", run.attempt());
+                assert!(run.attempt > 9, "attempt {} was too early", run.attempt);
                 Ok(())
             })
             .max_attempts::<Probe>(1)
@@ -112,7 +116,7 @@ pub(crate) fn a_kind_says_its_backoff<W: World>() {
         let (log, told) = (scene.log.clone(), scene.log.clone());
         Jobs::new()
             .on(move |run: &JobRun, _: Slowly| {
-                log.say(run.attempt().to_string());
+                log.say(run.attempt.to_string());
                 Err(JobError::new("not yet"))
             })
             .on_discarded(move |job| told.say(format!("discarded after {}", job.attempts)))
@@ -121,11 +125,11 @@ pub(crate) fn a_kind_says_its_backoff<W: World>() {
     for attempts in [1, 2] {
         let failed =
             |state| matches!(state, JobState::Waiting { attempts: it, .. } if it == attempts);
-        world.until("it has failed", || failed(world.queue().state(job.id()).unwrap()));
-        let due = world.queue().list(&JobFilter::new()).unwrap()[0].due.unwrap();
+        world.until("it has failed", || failed(world.queue().state(job.id).unwrap()));
+        let due = world.queue().list(&JobFilter::default()).unwrap()[0].due.unwrap();
         let ahead = due.duration_since(world.wall()).unwrap();
         assert!(ahead > HOUR * (2 * attempts - 1) / 2 && ahead <= HOUR * attempts, "{ahead:?}");
-        assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
+        assert_eq!(world.queue().retry(job.id).unwrap(), JobChange::Done);
     }
     world.expect(&["1", "2", "3", "discarded after 3"]);
 }
@@ -172,7 +176,7 @@ pub(crate) fn a_waiting_job_shows_its_last_error<W: World>() {
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(hour));
     let ticket = world.queue().now(Flaky::new("call", 1)).enqueue().unwrap();
     world.expect(&["call 1"]);
-    let state = || world.queue().state(ticket.id()).unwrap();
+    let state = || world.queue().state(ticket.id).unwrap();
     // The attempt has said that it runs before it has failed.
     world.until("its error", || matches!(state(), JobState::Waiting { last_error: Some(_), .. }));
     let state = state();

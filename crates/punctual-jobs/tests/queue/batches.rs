@@ -13,10 +13,10 @@ pub(crate) fn a_batch_is_stored_in_its_order<W: World>() {
     let job = |(text, place)| world.queue().after(SHORT * place, Note::new(text)).ordering_key("s");
     let jobs: Vec<_> = texts.into_iter().zip(1..).map(job).collect();
     let handles = world.queue().enqueue_all(jobs).unwrap();
-    assert!(handles.windows(2).all(|pair| pair[0].id() < pair[1].id()), "{handles:?}");
-    assert!(handles.iter().all(|job| job.name() == "note" && !job.was_skipped()));
+    assert!(handles.windows(2).all(|pair| pair[0].id < pair[1].id), "{handles:?}");
+    assert!(handles.iter().all(|job| job.name == "note" && !job.was_skipped));
     world.expect(&texts);
-    world.until("the end", || world.queue().state(handles[5].id()).unwrap() == JobState::Gone);
+    world.until("the end", || world.queue().state(handles[5].id).unwrap() == JobState::Gone);
 }
 
 pub(crate) fn each_job_of_a_batch_is_stored_as_one_would_be<W: World>() {
@@ -35,15 +35,12 @@ pub(crate) fn each_job_of_a_batch_is_stored_as_one_would_be<W: World>() {
             queue.after(HOUR, Hold::new("other")).ordering_key("line"),
         ])
         .unwrap();
-    assert_eq!(
-        [handles[0].id(), handles[2].id(), handles[4].id()],
-        [waits.id(), there.id(), kept.id()]
-    );
-    let skipped: Vec<_> = handles.iter().map(|job| job.was_skipped()).collect();
+    assert_eq!([handles[0].id, handles[2].id, handles[4].id], [waits.id, there.id, kept.id]);
+    let skipped: Vec<_> = handles.iter().map(|job| job.was_skipped).collect();
     assert_eq!(skipped, [false, false, true, false, false, false]);
-    assert_eq!(handles[5].name(), "hold");
-    let listed = queue.list(&JobFilter::new().with_payloads()).unwrap();
-    let of = |place: usize| listed.iter().find(|job| job.id == handles[place].id()).unwrap();
+    assert_eq!(handles[5].name, "hold");
+    let listed = queue.list(&JobFilter { payloads: true, ..JobFilter::default() }).unwrap();
+    let of = |place: usize| listed.iter().find(|job| job.id == handles[place].id).unwrap();
     for (place, text) in ["new", "plain", "there", "unique", "kept", "other"].iter().enumerate() {
         let payload = of(place).payload.clone().unwrap();
         assert!(payload.starts_with(&format!(r#"{{"text":"{text}""#)), "{payload}");
@@ -69,10 +66,10 @@ pub(crate) fn of_several_jobs_with_one_key_the_last_one_counts<W: World>() {
             queue.after(SHORT, Note::new("alone")).unique("l"),
         ])
         .unwrap();
-    let skipped: Vec<_> = handles.iter().map(|job| job.was_skipped()).collect();
+    let skipped: Vec<_> = handles.iter().map(|job| job.was_skipped).collect();
     assert_eq!(skipped, [false, false, true, false]);
-    assert!(handles[..3].iter().all(|job| job.id() == handles[0].id()));
-    assert_ne!(handles[3].id(), handles[0].id());
+    assert!(handles[..3].iter().all(|job| job.id == handles[0].id));
+    assert_ne!(handles[3].id, handles[0].id);
     world.until("both", || world.log().len() >= 2);
     world.settle();
     let mut lines = world.log().lines();
@@ -92,12 +89,12 @@ pub(crate) fn a_batch_beside_running_jobs_takes_their_keys<W: World>() {
             queue.now(Note::new("skipped")).unique("l"),
         ])
         .unwrap();
-    assert_ne!(handles[0].id(), first.id());
-    assert_eq!((handles[1].id(), handles[1].was_skipped()), (other.id(), true));
+    assert_ne!(handles[0].id, first.id);
+    assert_eq!((handles[1].id, handles[1].was_skipped), (other.id, true));
     world.until("it has run", || world.log().has("second"));
     world.scene().gate.cancel();
     // It has lost its key, and is not tried again.
-    world.until("its end", || queue.state(first.id()).unwrap() == JobState::Gone);
+    world.until("its end", || queue.state(first.id).unwrap() == JobState::Gone);
     world.settle();
     assert!(!world.log().has("skipped"));
 }
@@ -108,7 +105,7 @@ pub(crate) fn a_batch_with_a_job_that_is_refused_stores_none<W: World>() {
     let jobs = [queue.now(Note::new("one")), queue.now(Note::new("two")).key("")];
     let error = queue.enqueue_all(jobs).unwrap_err();
     assert!(matches!(error, QueueError::InvalidName(_)), "{error}");
-    assert!(queue.list(&JobFilter::new()).unwrap().is_empty());
+    assert!(queue.list(&JobFilter::default()).unwrap().is_empty());
     world.shutdown(Duration::ZERO, Duration::ZERO);
     let error = queue.enqueue_all([queue.now(Note::new("late"))]).unwrap_err();
     assert!(matches!(error, QueueError::ShutDown), "{error}");
@@ -118,5 +115,5 @@ pub(crate) fn a_batch_with_a_job_that_is_refused_stores_none<W: World>() {
 pub(crate) fn an_empty_batch_stores_nothing<W: World>() {
     let world = W::open(standard);
     assert_eq!(world.queue().enqueue_all([]).unwrap(), []);
-    assert!(world.queue().list(&JobFilter::new()).unwrap().is_empty());
+    assert!(world.queue().list(&JobFilter::default()).unwrap().is_empty());
 }

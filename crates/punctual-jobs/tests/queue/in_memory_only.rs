@@ -95,7 +95,7 @@ fn a_periodic_job_without_a_handler_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let jobs = Jobs::new().every(aligned(SHORT), Failing {});
     let error = jobs.open(InMemory::on(&executor)).unwrap_err();
-    assert!(matches!(error, OpenError::NoHandler { name: "failing" }), "{error}");
+    assert!(error.to_string().contains("handles the periodic job \"failing\""), "{error}");
 }
 
 #[derive(Serialize, Deserialize)]
@@ -110,9 +110,9 @@ fn a_name_belongs_to_one_type_and_one_handler() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let handler = |_: &JobRun, _: Failing| Ok(());
     let twice = Jobs::new().on(handler).on(handler).open(InMemory::on(&executor));
-    assert!(matches!(twice, Err(OpenError::DefinedTwice { name: "failing" })));
+    assert!(twice.unwrap_err().to_string().contains("\"failing\" is defined twice"));
     let two = Jobs::new().on(handler).max_attempts::<Impostor>(2).open(InMemory::on(&executor));
-    assert!(matches!(two, Err(OpenError::DefinedTwice { name: "failing" })));
+    assert!(two.unwrap_err().to_string().contains("\"failing\" is defined twice"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn an_executor_that_ends_takes_the_jobs_with_it() {
     let queue = jobs.open(InMemory::on(&executor)).unwrap();
     let ticket = queue.after(Duration::MAX, Failing {}).key("k").enqueue().unwrap();
     drop(executor.shutdown_now());
-    assert_eq!(queue.state(ticket.id()).unwrap(), JobState::Gone);
+    assert_eq!(queue.state(ticket.id).unwrap(), JobState::Gone);
     let error = queue.now(Failing {}).enqueue().unwrap_err();
     assert!(matches!(error, QueueError::Refused(_)), "{error}");
 }
@@ -176,7 +176,7 @@ fn a_handler_cannot_shut_its_own_queue_down() {
         clock.run_until_idle();
         assert_eq!(told.recv().unwrap(), (true, true));
     }
-    assert!(matches!(queue.state(waits.id()), Ok(JobState::Waiting { .. })), "it goes on");
+    assert!(matches!(queue.state(waits.id), Ok(JobState::Waiting { .. })), "it goes on");
     let report = queue.shutdown_within(Grace::patience(SHORT).then(SHORT)).unwrap();
     assert_eq!(report.released.len(), 1, "{report}");
 }
@@ -187,8 +187,6 @@ fn reports_are_lines() {
     let world = InProcess::open(standard);
     let (soon, job) = (SHORT, "job");
     let waits = world.queue().after(100 * soon, Note::new("a")).key("k").enqueue().unwrap();
-    let state = world.queue().state(waits.id()).unwrap();
-    assert_eq!(state.to_string(), "waiting");
     let runs = world.queue().now(Hold::new(job)).enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
     let report = world.shutdown(Duration::ZERO, 100 * soon);
@@ -196,8 +194,8 @@ fn reports_are_lines() {
     let mut lines: Vec<_> = report.released.iter().map(ToString::to_string).collect();
     lines.sort_by_key(|line| line.len());
     let shown = [
-        format!("{} \"hold\", failed attempts: 0", runs.id()),
-        format!("{} \"note\" with the key \"k\", failed attempts: 0", waits.id()),
+        format!("{} \"hold\", failed attempts: 0", runs.id),
+        format!("{} \"note\" with the key \"k\", failed attempts: 0", waits.id),
     ];
     assert_eq!(lines, shown);
 }
@@ -282,7 +280,7 @@ fn two_schedules_of_one_name_are_refused() {
     let jobs = || Jobs::new().on(|_: &JobRun, _: Failing| Ok(())).every(hourly(), Failing {});
     let error = jobs().every(hourly(), Failing {}).open(InMemory::on(&executor)).unwrap_err();
     assert!(
-        matches!(&error, OpenError::ScheduledTwice { schedule } if schedule == "failing"),
+        matches!(&error, OpenError::Definition(what) if what.contains("the name \"failing\"")),
         "{error}"
     );
     for name in ["", "a\0b", &"a".repeat(129)] {
@@ -330,10 +328,10 @@ fn a_job_whose_next_attempt_is_refused_is_discarded() {
     let job = queue.now(Failing {}).key("k").enqueue().unwrap();
     clock.run_until_idle();
     let (id, attempts, error) = receive(&told, "it is told");
-    assert_eq!((id, attempts), (job.id(), 1));
+    assert_eq!((id, attempts), (job.id, 1));
     assert!(error.contains("refused"), "{error}");
     assert!(matches!(queue.state(id).unwrap(), JobState::Discarded { .. }));
-    assert_eq!(queue.cancel("k").unwrap(), punctual_jobs::Cancellation::Unknown);
+    assert_eq!(queue.cancel("k").unwrap(), punctual_jobs::JobChange::Unknown);
     assert!(queue.now(Failing {}).enqueue().is_err(), "the caller is told");
     assert!(told.try_recv().is_err());
 }
@@ -352,5 +350,5 @@ fn a_job_that_makes_room_is_discarded() {
     let queue = jobs.open(InMemory::on(&executor)).unwrap();
     let job = queue.after(Duration::from_secs(60), Failing {}).enqueue().unwrap();
     let _other = executor.schedule(Duration::from_secs(60), || ()).unwrap();
-    assert_eq!(receive(&told, "it is told"), (job.id(), 0));
+    assert_eq!(receive(&told, "it is told"), (job.id, 0));
 }

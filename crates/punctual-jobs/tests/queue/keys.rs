@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Cancellation, Job, JobRun, Rescheduling};
+use punctual_jobs::{Job, JobChange, JobRun};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, for_some_span, standard};
@@ -11,7 +11,7 @@ pub(crate) fn a_waiting_job_is_replaced<W: World>() {
     let world = W::open(standard);
     let first = world.queue().after(HOUR, Note::new("old")).key("k").enqueue().unwrap();
     let second = world.queue().after(3 * SHORT, Note::new("new")).key("k").enqueue().unwrap();
-    assert_eq!(first.id(), second.id());
+    assert_eq!(first.id, second.id);
     world.expect(&["new"]);
     world.settle();
     assert_eq!(world.log().len(), 2);
@@ -54,7 +54,7 @@ pub(crate) fn replacing_can_keep_the_moment<W: World>() {
     // Long after any test. A machine that stands still has run the first one by then, beside which this one is a second one.
     let second = world.queue().after(HOUR, Note::new("new")).key("k").keep_moment();
     let second = second.enqueue().unwrap();
-    if first.id() == second.id() {
+    if first.id == second.id {
         world.expect(&["new"]);
     } else {
         assert!(W::SPANS.len() > 1, "on the manual clock no time has passed");
@@ -67,11 +67,11 @@ pub(crate) fn a_replaced_job_has_all_its_attempts<W: World>() {
         W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(HOUR)));
     world.queue().now(Flaky::new("old", 9)).key("k").max_attempts(2).enqueue().unwrap();
     world.until("an attempt", || world.log().has("old 1"));
-    world.until("its end", || world.queue().reschedule("k", HOUR).unwrap() == Rescheduling::Moved);
+    world.until("its end", || world.queue().reschedule("k", HOUR).unwrap() == JobChange::Done);
     world.queue().now(Flaky::new("new", 1)).key("k").max_attempts(2).enqueue().unwrap();
     world.until("an attempt", || world.log().has("new 1"));
     let again = || world.queue().reschedule("k", Duration::ZERO).unwrap();
-    world.until("its end", || again() == Rescheduling::Moved);
+    world.until("its end", || again() == JobChange::Done);
     world.expect(&["old 1", "new 1", "new 2"]);
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn beside_a_running_job_its_key_makes_a_second_one<W: World>() {
     let first = world.queue().now(Hold::new("first")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("first begins"));
     let second = world.queue().now(Note::new("second")).key("k").enqueue().unwrap();
-    assert_ne!(first.id(), second.id());
+    assert_ne!(first.id, second.id);
     world.until("the second", || world.log().has("second"));
     world.scene().gate.cancel();
     world.expect(&["first begins", "second", "first ends"]);
@@ -102,9 +102,9 @@ pub(crate) fn a_key_is_free_when_its_job_has_ended<W: World>() {
     let world = W::open(standard);
     let first = world.queue().now(Note::new("first")).key("k").enqueue().unwrap();
     world.until("the first", || world.log().has("first"));
-    world.until("its end", || world.queue().cancel("k").unwrap() == Cancellation::Unknown);
+    world.until("its end", || world.queue().cancel("k").unwrap() == JobChange::Unknown);
     let second = world.queue().now(Note::new("second")).key("k").enqueue().unwrap();
-    assert_ne!(first.id(), second.id());
+    assert_ne!(first.id, second.id);
     world.expect(&["first", "second"]);
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn a_key_is_free_when_its_job_was_discarded<W: World>() {
     let world = W::open(standard);
     world.queue().now(Flaky::new("call", 9)).key("k").max_attempts(1).enqueue().unwrap();
     world.expect(&["call 1", "flaky is discarded after 1"]);
-    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Unknown);
-    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Unknown);
+    assert_eq!(world.queue().cancel("k").unwrap(), JobChange::Unknown);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), JobChange::Unknown);
     world.queue().now(Note::new("another")).key("k").enqueue().unwrap();
     world.expect(&["call 1", "flaky is discarded after 1", "another"]);
 }

@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use punctual_jobs::{
-    Cancellation, Job, JobDiscard, JobError, JobLimit, JobRemoval, JobRun, Jobs, Priority,
-    Rescheduling,
-};
+use punctual_jobs::{Job, JobChange, JobError, JobLimit, JobRun, Jobs, Priority};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, HOUR, Hold, LONG, Note, SHORT, Scene, World, standard};
@@ -36,7 +33,7 @@ fn counted(scene: &Scene) -> Jobs {
         punctual::CancellationToken::with_clock(clock.clone()).sleep(SHORT / 4)?;
         *running.lock().unwrap().get_mut(&job.tenant).unwrap() -= 1;
         log.say(format!("{} {of_tenant} {of_all}", job.tenant));
-        if run.id().get() % 3 == 0 && run.attempt() == 1 {
+        if run.id.0 % 3 == 0 && run.attempt == 1 {
             return Err(JobError::new("not yet"));
         }
         Ok(())
@@ -58,7 +55,7 @@ fn most_at_once<W: World>(limit: impl Fn(Jobs) -> Jobs) -> (Vec<u32>, u32) {
         if number % 5 == 0 {
             job = job.ordering_key((number % 4).to_string());
         }
-        let id = job.enqueue().unwrap().id().get();
+        let id = job.enqueue().unwrap().id.0;
         runs += if id % 3 == 0 { 2 } else { 1 };
     }
     world.until("all", || world.log().len() == runs);
@@ -170,10 +167,10 @@ pub(crate) fn a_waiting_job_of_a_limit_key_can_be_changed<W: World>() {
     send("moved");
     send("replaced");
     let (discarded, removed, retried) = (send("discarded"), send("removed"), send("retried"));
-    assert_eq!(world.queue().cancel("cancelled").unwrap(), Cancellation::Removed);
-    assert_eq!(world.queue().discard(discarded.id()).unwrap(), JobDiscard::Discarded);
-    assert_eq!(world.queue().remove(removed.id()).unwrap(), JobRemoval::Removed);
-    world.queue().retry(retried.id()).unwrap();
+    assert_eq!(world.queue().cancel("cancelled").unwrap(), JobChange::Done);
+    assert_eq!(world.queue().discard(discarded.id).unwrap(), JobChange::Done);
+    assert_eq!(world.queue().remove(removed.id).unwrap(), JobChange::Done);
+    world.queue().retry(retried.id).unwrap();
     assert!(
         world
             .queue()
@@ -182,9 +179,9 @@ pub(crate) fn a_waiting_job_of_a_limit_key_can_be_changed<W: World>() {
             .unique("moved")
             .enqueue()
             .unwrap()
-            .was_skipped()
+            .was_skipped
     );
-    assert_eq!(world.queue().reschedule("moved", 3 * SHORT).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("moved", 3 * SHORT).unwrap(), JobChange::Done);
     world
         .queue()
         .now(Hold::new("has another key"))
@@ -204,7 +201,7 @@ pub(crate) fn a_waiting_job_of_a_limit_key_can_be_changed<W: World>() {
 pub(crate) fn a_job_that_is_cancelled_or_fails_gives_its_key_slot_back<W: World>() {
     let world = held::<W>();
     world.queue().now(Hold::new("second")).limit_key("a").enqueue().unwrap();
-    assert_eq!(world.queue().cancel("first").unwrap(), Cancellation::Signalled);
+    assert_eq!(world.queue().cancel("first").unwrap(), JobChange::Signalled);
     world.until("the second", || world.log().has("second begins"));
     world.queue().now(Hold::that_fails("third")).limit_key("a").enqueue().unwrap();
     world.queue().now(Hold::new("fourth")).limit_key("a").enqueue().unwrap();
@@ -218,7 +215,7 @@ pub(crate) fn a_job_between_two_attempts_has_no_key_slot<W: World>() {
     world.until("an attempt", || world.log().has("x 1"));
     world.queue().now(Flaky::new("y", 0)).limit_key("f").enqueue().unwrap();
     world.until("the other one", || world.log().has("y 1"));
-    assert_eq!(world.queue().reschedule("x", SHORT).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("x", SHORT).unwrap(), JobChange::Done);
     world.until("the next attempt", || world.log().has("x 2"));
     assert_eq!(world.log().lines(), ["a begins", "x 1", "y 1", "x 2"]);
 }
@@ -240,7 +237,7 @@ pub(crate) fn a_limit_key_and_an_ordering_key_hold_together<W: World>() {
     world.until("the other", || world.log().has("b begins"));
     world.settle();
     assert_eq!(begins(&world), ["a", "b"], "a job waits for its turn and its slot");
-    assert_eq!(world.queue().cancel("1").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().cancel("1").unwrap(), JobChange::Done);
     world.until("the next of the key", || world.log().has("behind begins"));
     world.scene().gate.cancel();
     world.until("all", || begins(&world).len() == 8 && world.log().len() == 17);

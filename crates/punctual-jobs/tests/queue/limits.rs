@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual_jobs::{Cancellation, Job, JobError, JobLimit, JobRun, Jobs, Priority, Rescheduling};
+use punctual_jobs::{Job, JobChange, JobError, JobLimit, JobRun, Jobs, Priority};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, HOUR, Hold, LONG, Note, SHORT, Scene, World, standard};
@@ -29,7 +29,7 @@ fn counted(scene: &Scene, limit: u32) -> Jobs {
         punctual::CancellationToken::with_clock(clock.clone()).sleep(SHORT / 4)?;
         running.fetch_sub(1, Ordering::SeqCst);
         log.say(beside.to_string());
-        if run.id().get() % 3 == 0 && run.attempt() == 1 {
+        if run.id.0 % 3 == 0 && run.attempt == 1 {
             return Err(JobError::new("not yet"));
         }
         Ok(())
@@ -45,7 +45,7 @@ fn so_many_at_once<W: World>(limit: u32) {
     for number in 0..15 {
         let job = world.queue().now(Counted {});
         let job = if number % 4 == 0 { job.ordering_key((number % 8).to_string()) } else { job };
-        let id = job.enqueue().unwrap().id().get();
+        let id = job.enqueue().unwrap().id.0;
         runs += if id % 3 == 0 { 2 } else { 1 };
     }
     world.until("all", || world.log().len() == runs);
@@ -120,9 +120,9 @@ pub(crate) fn a_waiting_job_of_a_limit_can_be_cancelled_moved_and_replaced<W: Wo
     world.queue().now(Hold::new("last")).enqueue().unwrap();
     world.queue().now(Note::new("time")).enqueue().unwrap();
     world.until("time", || world.log().has("time"));
-    assert_eq!(world.queue().cancel("cancelled").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().cancel("cancelled").unwrap(), JobChange::Done);
     let moved = world.queue().reschedule("moved", 4 * SHORT).unwrap();
-    assert_eq!(moved, Rescheduling::Moved);
+    assert_eq!(moved, JobChange::Done);
     world.queue().now(Note::new("is a note now")).key("replaced").enqueue().unwrap();
     world.until("the note", || world.log().has("is a note now"));
     world.scene().gate.cancel();
@@ -141,7 +141,7 @@ pub(crate) fn a_waiting_job_of_a_limit_can_be_cancelled_moved_and_replaced<W: Wo
 pub(crate) fn a_job_that_is_cancelled_or_fails_gives_its_slot_back<W: World>() {
     let world = held::<W>();
     world.queue().now(Hold::new("second")).key("second").enqueue().unwrap();
-    assert_eq!(world.queue().cancel("first").unwrap(), Cancellation::Signalled);
+    assert_eq!(world.queue().cancel("first").unwrap(), JobChange::Signalled);
     world.until("the second", || world.log().has("second begins"));
     world.queue().now(Hold::that_fails("third")).enqueue().unwrap();
     world.queue().now(Hold::new("fourth")).enqueue().unwrap();
@@ -158,7 +158,7 @@ pub(crate) fn a_job_between_two_attempts_has_no_slot<W: World>() {
     world.until("an attempt", || world.log().has("a 1"));
     world.queue().now(Flaky::new("b", 0)).enqueue().unwrap();
     world.expect(&["a 1", "b 1"]);
-    assert_eq!(world.queue().reschedule("a", SHORT).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("a", SHORT).unwrap(), JobChange::Done);
     world.expect(&["a 1", "b 1", "a 2"]);
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn a_limit_and_an_ordering_key_hold_together<W: World>() {
     world.queue().after(2 * SHORT, Note::new("other")).ordering_key("t").enqueue().unwrap();
     world.until("the other", || world.log().has("other"));
     assert_eq!(world.log().lines(), ["first begins", "other"]);
-    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().cancel("k").unwrap(), JobChange::Done);
     world.until("the next of the key", || world.log().has("after it"));
     world.queue().now(Hold::new("third")).ordering_key("s").enqueue().unwrap();
     world.scene().gate.cancel();

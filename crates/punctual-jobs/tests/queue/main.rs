@@ -234,7 +234,7 @@ suite! {
         a_result_is_stored_and_awaited,
         a_job_without_a_result_is_not_awaited_for_ever,
         a_result_goes_when_its_time_is_over,
-        a_job_that_is_awaited_in_vain_is_pending,
+        a_job_that_is_awaited_in_vain_times_out,
     },
     windows::{
         of_a_window_so_many_begin_and_then_one_each_part_of_it,
@@ -277,6 +277,8 @@ suite! {
         a_queue_that_was_shut_down_takes_no_jobs,
         a_second_shutdown_finds_nothing,
         a_job_that_was_cancelled_is_not_released,
+        a_job_that_was_discarded_is_not_released,
+        the_history_says_why_a_job_was_released,
         a_job_that_lost_its_key_is_not_released,
         a_job_can_be_cancelled_during_a_shutdown,
         a_queue_that_was_shut_down_answers_nothing,

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual_jobs::{Cancellation, Job, JobRun, Jobs, Rescheduling};
+use punctual_jobs::{Job, JobChange, JobRun, Jobs};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
@@ -70,7 +70,7 @@ pub(crate) fn a_failed_job_lets_the_others_go_first<W: World>() {
     world.until("an attempt", || world.log().has("call 1"));
     world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
     world.expect(&["call 1", "other"]);
-    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), JobChange::Done);
     world.expect(&["call 1", "other", "call 2"]);
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn a_cancelled_job_leaves_the_line<W: World>() {
     world.until("its begin", || world.log().has("first begins"));
     world.queue().now(Note::new("second")).ordering_key("s").key("k").enqueue().unwrap();
     world.queue().now(Note::new("third")).ordering_key("s").enqueue().unwrap();
-    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().cancel("k").unwrap(), JobChange::Done);
     world.scene().gate.cancel();
     world.expect(&["first begins", "first ends", "third"]);
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Cancellation, Job, JobError, JobRun, JobState, Jobs, Rescheduling};
+use punctual_jobs::{Job, JobChange, JobError, JobRun, JobState, Jobs};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{HOUR, LONG, Note, SHORT, Scene, World, standard};
@@ -35,7 +35,7 @@ fn judging(scene: &Scene) -> Jobs {
     standard(scene).on(move |run: &JobRun, job: Verdict| {
         let log = &scene_of_it.log;
         let said = log.lines().iter().filter(|line| line.starts_with("verdict at ")).count();
-        log.say(format!("verdict at {}", run.attempt()));
+        log.say(format!("verdict at {}", run.attempt));
         if job.holds {
             scene_of_it.hold(run);
         }
@@ -53,10 +53,10 @@ pub(crate) fn a_job_that_is_discarded_is_not_tried_again<W: World>() {
     let job = queue.now(discard()).key("k").ordering_key("s").enqueue().unwrap();
     world.expect(&["verdict at 1", "verdict is discarded after 1"]);
     let discarded = JobState::Discarded { last_error: "in vain".to_owned() };
-    assert_eq!(queue.state(job.id()).unwrap(), discarded);
-    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Unknown);
+    assert_eq!(queue.state(job.id).unwrap(), discarded);
+    assert_eq!(queue.cancel("k").unwrap(), JobChange::Unknown);
     let next = queue.now(Note::new("next")).key("k").ordering_key("s").enqueue().unwrap();
-    assert_ne!(next.id(), job.id());
+    assert_ne!(next.id, job.id);
     world.expect(&["verdict at 1", "verdict is discarded after 1", "next"]);
     world.settle();
     assert_eq!(world.log().len(), 4);
@@ -66,7 +66,7 @@ pub(crate) fn an_attempt_that_is_snoozed_is_not_counted<W: World>() {
     let world = W::open(judging);
     let job = world.queue().now(snooze(SHORT, 3)).max_attempts(1).enqueue().unwrap();
     world.expect(&["verdict at 1", "verdict at 1", "verdict at 1", "verdict at 1"]);
-    world.until("its end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
+    world.until("its end", || world.queue().state(job.id).unwrap() == JobState::Gone);
     world.settle();
     assert_eq!(world.log().len(), 5);
 }
@@ -81,24 +81,24 @@ fn snoozed<W: World>(world: &W, job: punctual_jobs::JobId) {
 pub(crate) fn a_job_that_is_snoozed_has_its_key<W: World>() {
     let world = W::open(judging);
     let job = world.queue().now(snooze(HOUR, 1)).key("k").enqueue().unwrap();
-    snoozed(&world, job.id());
-    assert_eq!(world.queue().reschedule("k", Duration::ZERO).unwrap(), Rescheduling::Moved);
+    snoozed(&world, job.id);
+    assert_eq!(world.queue().reschedule("k", Duration::ZERO).unwrap(), JobChange::Done);
     world.expect(&["verdict at 1", "verdict at 1"]);
-    world.until("its end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
+    world.until("its end", || world.queue().state(job.id).unwrap() == JobState::Gone);
 
     let job = world.queue().now(snooze(HOUR, 9)).key("k").enqueue().unwrap();
     world.until("it runs", || world.log().len() == 3);
-    snoozed(&world, job.id());
-    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
+    snoozed(&world, job.id);
+    assert_eq!(world.queue().cancel("k").unwrap(), JobChange::Done);
 }
 
 pub(crate) fn a_job_that_is_snoozed_lets_the_others_go_first<W: World>() {
     let world = W::open(judging);
     let job = world.queue().now(snooze(HOUR, 1)).ordering_key("s").key("k").enqueue().unwrap();
-    snoozed(&world, job.id());
+    snoozed(&world, job.id);
     world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
     world.expect(&["verdict at 1", "other"]);
-    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), JobChange::Done);
     world.expect(&["verdict at 1", "other", "verdict at 1"]);
 }
 
@@ -108,8 +108,8 @@ pub(crate) fn a_job_that_was_cancelled_is_gone_whatever_it_says<W: World>() {
         let job = Verdict { holds: true, ..verdict };
         let job = world.queue().now(job).key("k").enqueue().unwrap();
         world.until("its begin", || world.log().has("verdict at 1"));
-        assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Signalled);
-        world.until("its end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
+        assert_eq!(world.queue().cancel("k").unwrap(), JobChange::Signalled);
+        world.until("its end", || world.queue().state(job.id).unwrap() == JobState::Gone);
         world.settle();
         assert_eq!(world.log().lines(), ["verdict at 1", "settled"]);
     }
@@ -124,7 +124,7 @@ pub(crate) fn a_job_that_lost_its_key_is_gone_whatever_it_says<W: World>() {
         world.queue().now(Note::new("second")).key("k").enqueue().unwrap();
         world.until("the second", || world.log().has("second"));
         world.scene().gate.cancel();
-        world.until("its end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
+        world.until("its end", || world.queue().state(job.id).unwrap() == JobState::Gone);
         world.settle();
         assert_eq!(world.log().lines(), ["verdict at 1", "second", "settled"]);
     }
@@ -136,7 +136,7 @@ pub(crate) fn after_its_time_limit_a_job_can_be_discarded_and_not_snoozed<W: Wor
         let job = Verdict { holds: true, ..verdict };
         let job = world.queue().now(job).max_attempts(1).enqueue().unwrap();
         world.expect(&["verdict at 1", "verdict is discarded after 1"]);
-        let state = world.queue().state(job.id()).unwrap();
+        let state = world.queue().state(job.id).unwrap();
         let JobState::Discarded { last_error } = state else { panic!("{state:?}") };
         assert!(last_error.contains(error), "{last_error}");
     }
@@ -176,7 +176,7 @@ pub(crate) fn what_an_error_says_has_no_meaning<W: World>() {
         standard(scene)
             .on(move |run: &JobRun, _: Probe| {
                 log.say("probe");
-                Err(JobError::new(words[run.attempt() as usize - 1]))
+                Err(JobError::new(words[run.attempt as usize - 1]))
             })
             .backoff::<Probe>(punctual::Backoff::constant(Duration::ZERO))
             .max_attempts::<Probe>(words.len() as u32)
@@ -185,7 +185,7 @@ pub(crate) fn what_an_error_says_has_no_meaning<W: World>() {
     world.until("the end", || world.log().has("probe is discarded after 8"));
     assert_eq!(world.log().len(), words.len() + 1);
     let discarded = JobState::Discarded { last_error: String::new() };
-    assert_eq!(world.queue().state(job.id()).unwrap(), discarded);
+    assert_eq!(world.queue().state(job.id).unwrap(), discarded);
 }
 
 pub(crate) fn an_error_with_a_nul_is_kept_without_it<W: World>() {
@@ -201,7 +201,7 @@ pub(crate) fn an_error_with_a_nul_is_kept_without_it<W: World>() {
         let job = world.queue().now(Probe {}).enqueue().unwrap();
         world.expect(&["probe is discarded after 1"]);
         let discarded = JobState::Discarded { last_error: "no\u{FFFD}route".to_owned() };
-        assert_eq!(world.queue().state(job.id()).unwrap(), discarded);
+        assert_eq!(world.queue().state(job.id).unwrap(), discarded);
     }
 }
 

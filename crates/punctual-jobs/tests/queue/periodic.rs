@@ -70,8 +70,8 @@ pub(crate) fn a_failed_tick_is_tried_again<W: World>() {
         let log = scene.log.clone();
         Jobs::new()
             .on(move |run: &JobRun, _: Sweep| {
-                log.say(run.attempt().to_string());
-                if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
+                log.say(run.attempt.to_string());
+                if run.attempt == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
             })
             .backoff::<Sweep>(punctual::Backoff::constant(SHORT))
             .every(once(), Sweep::new())
@@ -118,8 +118,8 @@ pub(crate) fn a_tick_makes_the_next_attempt_due<W: World>() {
         let log = scene.log.clone();
         Jobs::new()
             .on(move |run: &JobRun, _: Sweep| {
-                log.say(run.attempt().to_string());
-                if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
+                log.say(run.attempt.to_string());
+                if run.attempt == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
             })
             .backoff::<Sweep>(punctual::Backoff::constant(36_000 * SHORT))
             .every(aligned(2 * SHORT), Sweep::new())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Cancellation, JobBuilder, Priority, Rescheduling};
+use punctual_jobs::{JobBuilder, JobChange, Priority};
 
 use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
 
@@ -19,7 +19,7 @@ fn occupied<W: World>() -> W {
 
 /// Has one worker free, which then runs one job after another.
 fn free_one<W: World>(world: &W) {
-    assert_eq!(world.queue().cancel("hold 0").unwrap(), Cancellation::Signalled);
+    assert_eq!(world.queue().cancel("hold 0").unwrap(), JobChange::Signalled);
 }
 
 /// Waits until these lines follow those of the jobs that hold.
@@ -60,10 +60,10 @@ pub(crate) fn a_high_priority_does_not_begin_before_its_moment<W: World>() {
     wall.priority(Priority::High).key("wall").enqueue().unwrap();
     note(&world, "low", Priority::Low).enqueue().unwrap();
     world.expect(&["low"]);
-    assert_eq!(world.queue().reschedule("high", SHORT).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("high", SHORT).unwrap(), JobChange::Done);
     world.expect(&["low", "high"]);
     let wall = world.wall() + SHORT;
-    assert_eq!(world.queue().reschedule("wall", wall).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("wall", wall).unwrap(), JobChange::Done);
     world.expect(&["low", "high", "high by the wall"]);
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn a_job_that_is_replaced_has_the_new_priority<W: World>() {
     note(&world, "normal", Priority::Normal).enqueue().unwrap();
     note(&world, "is low", Priority::Low).key("k").enqueue().unwrap();
     note(&world, "was low", Priority::Low).unique("u").enqueue().unwrap();
-    assert!(note(&world, "skipped", Priority::High).unique("u").enqueue().unwrap().was_skipped());
+    assert!(note(&world, "skipped", Priority::High).unique("u").enqueue().unwrap().was_skipped);
     free_one(&world);
     expect_then(&world, &["normal", "is low", "was low"]);
 }
@@ -95,7 +95,7 @@ pub(crate) fn a_job_keeps_its_priority_when_it_is_moved<W: World>() {
     later.priority(Priority::High).key("k").enqueue().unwrap();
     note(&world, "cancelled", Priority::High).key("c").enqueue().unwrap();
     world.queue().reschedule("k", Duration::ZERO).unwrap();
-    assert_eq!(world.queue().cancel("c").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().cancel("c").unwrap(), JobChange::Done);
     free_one(&world);
     expect_then(&world, &["high", "normal", "low"]);
 }
@@ -115,7 +115,7 @@ pub(crate) fn each_attempt_has_the_priority<W: World>() {
     note(&world, "low", Priority::Low).enqueue().unwrap();
     // Its next attempt is due before a worker is free.
     world.until("the end of the first", || {
-        world.queue().reschedule("flaky", Duration::ZERO).unwrap() == Rescheduling::Moved
+        world.queue().reschedule("flaky", Duration::ZERO).unwrap() == JobChange::Done
     });
     free_one(&world);
     world.until("all", || world.log().has("low"));

@@ -18,11 +18,11 @@ use crate::world::{HOUR, Note, SHORT, World, for_some_span, standard};
 pub(crate) fn a_job_runs_once_and_has_its_payload<W: World>() {
     let world = W::open(standard);
     let waits = world.queue().after(HOUR, Note::new("never")).enqueue().unwrap();
-    let state = world.queue().state(waits.id()).unwrap();
+    let state = world.queue().state(waits.id).unwrap();
     assert_eq!(state, JobState::Waiting { attempts: 0, last_error: None });
     let ticket = world.queue().after(SHORT, Note::new("tea")).enqueue().unwrap();
     world.expect(&["tea"]);
-    world.until("the end", || world.queue().state(ticket.id()).unwrap() == JobState::Gone);
+    world.until("the end", || world.queue().state(ticket.id).unwrap() == JobState::Gone);
     world.settle();
     assert_eq!(world.log().lines(), ["tea", "settled"]);
 }
@@ -66,7 +66,7 @@ pub(crate) fn a_delay_without_end_never_runs<W: World>() {
     let world = W::open(standard);
     let ticket = world.queue().after(Duration::MAX, Note::new("never")).key("k").enqueue().unwrap();
     world.settle();
-    assert!(matches!(world.queue().state(ticket.id()).unwrap(), JobState::Waiting { .. }));
+    assert!(matches!(world.queue().state(ticket.id).unwrap(), JobState::Waiting { .. }));
     assert_eq!(world.log().lines(), ["settled"]);
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn ids_rise<W: World>() {
     let world = W::open(standard);
     let first = world.queue().after(SHORT, Note::new("a")).enqueue().unwrap();
     let second = world.queue().after(SHORT, Note::new("b")).enqueue().unwrap();
-    assert!(first.id() < second.id());
-    assert_eq!(first.name(), "note");
+    assert!(first.id < second.id);
+    assert_eq!(first.name, "note");
 }
 
 #[derive(Serialize, Deserialize)]
@@ -252,13 +252,13 @@ pub(crate) fn the_verbs_can_be_awaited<W: World>() {
     let queue = world.queue();
     block_on(async {
         let id =
-            queue.after(Duration::MAX, Note::new("x")).key("k").enqueue_async().await.unwrap().id();
+            queue.after(Duration::MAX, Note::new("x")).key("k").enqueue_async().await.unwrap().id;
         assert!(matches!(queue.state_async(id).await.unwrap(), JobState::Waiting { .. }));
         queue.reschedule_async("k", SHORT).await.unwrap();
     });
     world.expect(&["x"]);
     block_on(async {
-        let unknown = punctual_jobs::Cancellation::Unknown;
+        let unknown = punctual_jobs::JobChange::Unknown;
         assert_eq!(queue.cancel_async("nobody").await.unwrap(), unknown);
     });
 }
@@ -274,7 +274,7 @@ pub(crate) fn a_run_knows_its_key<W: World>() {
     let world = W::open(|scene| {
         let log = scene.log.clone();
         Jobs::new().on(move |run: &JobRun, _: Asked| {
-            log.say(format!("{} {:?}", run.name(), run.key()));
+            log.say(format!("{} {:?}", run.name, run.key.as_deref()));
             Ok(())
         })
     });
@@ -305,12 +305,12 @@ pub(crate) fn each_run_has_the_trace_context_of_its_sender<W: World>() {
     let world = W::open(|scene| {
         let (free, limited) = (scene.log.clone(), scene.log.clone());
         let said = |run: &JobRun, text: &str| {
-            format!("{text} {} {}", run.attempt(), run.traceparent().unwrap_or("none"))
+            format!("{text} {} {}", run.attempt, run.traceparent.as_deref().unwrap_or("none"))
         };
         Jobs::new()
             .on(move |run: &JobRun, job: Note| {
                 free.say(said(run, &job.text));
-                if run.attempt() == 1 { Err(JobError::new("again")) } else { Ok(()) }
+                if run.attempt == 1 { Err(JobError::new("again")) } else { Ok(()) }
             })
             .backoff::<Note>(punctual::Backoff::constant(SHORT))
             .on(move |run: &JobRun, job: crate::world::Hold| {

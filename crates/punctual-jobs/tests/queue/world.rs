@@ -182,8 +182,8 @@ pub(crate) fn standard(scene: &Scene) -> Jobs {
             Ok(())
         })
         .on(move |run: &JobRun, job: Flaky| {
-            flaky.log.say(format!("{} {}", job.text, run.attempt()));
-            if run.attempt() <= job.fails { Err(JobError::new("not yet")) } else { Ok(()) }
+            flaky.log.say(format!("{} {}", job.text, run.attempt));
+            if run.attempt <= job.fails { Err(JobError::new("not yet")) } else { Ok(()) }
         })
         .backoff::<Flaky>(punctual::Backoff::constant(SHORT))
         .on(move |run: &JobRun, job: Hold| {

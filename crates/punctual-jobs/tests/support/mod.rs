@@ -144,6 +144,6 @@ pub(crate) fn real_micros() -> i64 {
 /// Has a queue make the connection of its verbs, which is given up as others are while it is made.
 #[cfg(feature = "postgres")]
 pub(crate) fn connected(queue: punctual_jobs::PostgresQueue) -> punctual_jobs::PostgresQueue {
-    opened(|| queue.state(punctual_jobs::JobId::from(i64::MAX)));
+    opened(|| queue.state(punctual_jobs::JobId(i64::MAX)));
     queue
 }

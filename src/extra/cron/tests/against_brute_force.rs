@@ -1,6 +1,5 @@
-//! The walk, compared with asking `jiff` about each time of an expression, around each change of each
-//! zone's offset, whether a clock shows that time, and when. And the fields, compared with another
-//! crate.
+//! Compares the walk with brute force: around each change of each zone's offset, it asks `jiff` of every time of an
+//! expression whether and when a clock shows it. Also compares the fields with another crate.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,7 @@ use crate::extra::cron::{Missing, Policy, Repeated, expression::Expression, fiel
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// `all` of the rounds of a long test were asked for.
+/// Returns `true` if all rounds of a long test were asked for.
 fn is_long() -> bool {
     std::env::var("PUNCTUAL_ROUNDS").is_ok_and(|rounds| rounds == "all")
 }
@@ -25,7 +24,7 @@ fn civil(seconds: i64) -> DateTime {
     Offset::UTC.to_datetime(Timestamp::from_second(seconds).expect("it is near"))
 }
 
-/// The first moment at which the offset is `after`, between two at which it is `before` and `after`.
+/// The first moment after `before`, and up to `after`, at which the zone has this offset.
 fn change_between(zone: &TimeZone, mut before: i64, mut after: i64, offset: Offset) -> i64 {
     while after - before > 1 {
         let middle = before + (after - before) / 2;
@@ -35,7 +34,7 @@ fn change_between(zone: &TimeZone, mut before: i64, mut after: i64, offset: Offs
     after
 }
 
-/// The moments at which a clock shows these times, with what `jiff` says of each.
+/// The moments at which a clock shows these times, by what `jiff` says of each.
 fn by_brute_force(
     times: &[(i64, AmbiguousOffset)],
     policy: Policy,
@@ -70,7 +69,7 @@ fn pick<'a>(numbers: &mut Numbers, from: &[&'a str]) -> &'a str {
     from[numbers.below(from.len() as u64) as usize]
 }
 
-/// An expression that has runs in each stretch of a day or two.
+/// An expression with runs in every stretch of a day or two.
 fn dense(numbers: &mut Numbers) -> String {
     let minute = match numbers.below(3) {
         0 => numbers.below(60).to_string(),
@@ -108,8 +107,8 @@ fn compare(zone: &TimeZone, name: &str, change: i64, expression: &str) -> u64 {
     compared
 }
 
-/// Every zone from 1970 to 2040: every change of its offset, or so many of them as fit into a
-/// few seconds. Of zones that are alike there, one.
+/// Every zone from 1970 to 2040: every change of its offset, or as many as fit into a few seconds. Of zones that are
+/// alike in that time, only one.
 #[test]
 fn the_walk_finds_what_brute_force_finds_in_every_zone() {
     let database = TimeZoneDatabase::bundled();
@@ -139,7 +138,7 @@ fn the_walk_finds_what_brute_force_finds_in_every_zone() {
     assert!(names > 500 && zones > 200 && changes > 100 && compared > 10_000);
 }
 
-/// An item of a field, in what both crates understand.
+/// An item of a field that both crates understand.
 fn item(numbers: &mut Numbers, min: u64, max: u64) -> String {
     let mut value = || min + numbers.below(max - min + 1);
     let (one, other) = (value(), value());
@@ -163,8 +162,8 @@ fn field(numbers: &mut Numbers, min: u64, max: u64) -> String {
     }
 }
 
-/// A field of days whose meaning is the same to both crates: they differ about `*/2`, by
-/// which here, as in cronie, the other day field is restricted and not widened.
+/// A day field that means the same to both crates. They differ on `*/2`, which here, as in cronie, restricts the other
+/// day field and does not widen it.
 fn day(numbers: &mut Numbers) -> String {
     match numbers.below(6) {
         0 | 1 => "*".to_owned(),
@@ -182,7 +181,7 @@ fn weekday(numbers: &mut Numbers) -> String {
     }
 }
 
-/// The next times of random expressions, from random times on, by a crate of other authors.
+/// The next times of random expressions after random times, compared with another crate.
 #[test]
 fn the_fields_agree_with_another_crate() {
     let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Disallowed).build();

@@ -12,7 +12,7 @@ fn refused(text: &str) -> CronError {
     Expression::parse(text).expect_err(text)
 }
 
-/// Several ways to write the same.
+/// Several ways to write the same expression.
 #[test]
 fn what_means_the_same_is_the_same() {
     let same = [
@@ -38,7 +38,7 @@ fn what_means_the_same_is_the_same() {
         ("1,2,2-3,1 * * * *", "1-3 * * * *"),
     ];
     for (one, other) in same {
-        // Which of the day fields begin with `*` is compared by what they mean.
+        // Compared by the days that match, since equal fields may begin with `*` or not.
         let [one, other] = [one, other].map(|text| (text, parse(text).fields));
         let dates = (0..4 * 365).map(|day| day * 86_400 + 1_700_000_000 / 86_400 * 86_400);
         for date in dates {
@@ -49,7 +49,7 @@ fn what_means_the_same_is_the_same() {
     }
 }
 
-/// Which fields count for the default policy, and that how they begin counts.
+/// The default policy depends on how the second, the minute and the hour begin.
 #[test]
 fn an_interval_is_what_begins_with_a_star() {
     for text in ["* * * * *", "0 * * * *", "*/5 2 * * *", "30 */2 * * *", "* 0 0 * * *", "@hourly"]
@@ -62,7 +62,7 @@ fn an_interval_is_what_begins_with_a_star() {
     }
 }
 
-/// The first days from 1 January 2026 on, a Thursday.
+/// The first days from 1 January 2026, a Thursday.
 fn days(text: &str) -> Vec<String> {
     let fields = parse(text).fields;
     let begin = super::second("2026-01-01T00:00:00Z");
@@ -157,7 +157,7 @@ fn each_fault_is_shown_and_explained() {
     assert_eq!(refused("0 0 1,  * *").span(), Some(6..6));
 }
 
-/// An expression in another program's form is refused as a whole, and told whose form that is.
+/// An expression in another program's form is refused as a whole, and the error says what it is.
 #[test]
 fn a_form_of_others_is_named() {
     let forms = [
@@ -177,15 +177,14 @@ fn a_form_of_others_is_named() {
     }
 }
 
-/// What an error says to write.
+/// The replacements that an error proposes.
 fn proposals(error: &CronError) -> Vec<String> {
     let message = error.to_string();
     let all = message.split("write `").skip(1).filter_map(|rest| rest.split_once('`'));
     all.map(|(proposal, _)| proposal.to_owned()).collect()
 }
 
-/// An expression that an error proposes is understood; where the error is about a part, that part is. Returns how
-/// many there were.
+/// Checks that the parser accepts each expression, or part of one, that an error proposes. Returns how many there were.
 fn each_proposal_is_good(text: &str) -> usize {
     let Err(error) = Expression::parse(text) else { return 0 };
     let place = error.span().expect("it is in the expression");
@@ -202,7 +201,7 @@ fn each_proposal_is_good(text: &str) -> usize {
     proposals.len()
 }
 
-/// A range that goes down goes on behind the end of its field, and a step without a range goes on to that end.
+/// A descending range wraps around at the end of its field, and a step without a range goes on to that end.
 #[test]
 fn a_proposal_means_what_was_meant() {
     let fields = [(0, 60, 0), (0, 24, 1), (1, 31, 2), (1, 12, 3), (0, 7, 4)];
@@ -229,7 +228,7 @@ fn a_proposal_means_what_was_meant() {
     }
 }
 
-/// Golden calendar row 12, and its like.
+/// Golden calendar row 12, and others like it.
 #[test]
 fn what_never_matches_is_refused() {
     for text in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 30W 2 *"] {
@@ -239,7 +238,7 @@ fn what_never_matches_is_refused() {
     }
     // These are rare.
     assert_eq!(days("0 0 29 2 *").len(), 4);
-    // A leap day on each of the weekdays is once in 28 years.
+    // A leap day falls on each weekday once in 28 years.
     for weekday in 0..7 {
         assert_eq!(days(&format!("0 0 */28 2 {weekday}#5")), ["02-29"; 4]);
     }
@@ -248,7 +247,7 @@ fn what_never_matches_is_refused() {
 }
 
 proptest! {
-    /// Whatever the text is, it is understood or refused, and the place of a fault is one in the text.
+    /// Any text is either accepted or refused, and the place of a fault lies within the text.
     #[test]
     fn no_text_breaks_the_parser(
         any in any::<String>(),
@@ -279,7 +278,7 @@ proptest! {
     }
 }
 
-/// The property above is about something: these forms are drawn, and are proposed for.
+/// The property above is not vacuous: for these forms, which it draws, an error has proposals.
 #[test]
 fn each_form_has_a_proposal() {
     let forms =

@@ -1,6 +1,6 @@
-//! The golden rows: what runs when, in places whose clocks are set in every way there is. All moments
-//! are UTC, and a date stands for all times up to the next one. Checked against the zone data with two
-//! other programs before they became tests.
+//! The golden rows: what runs when, in places whose clocks change in every known way. All moments are UTC, and a date
+//! stands for all times up to the next one. Two other programs confirmed them from the zone data before they became
+//! tests.
 
 use super::{POLICIES, bundled, moments, second};
 use crate::extra::cron::{Missing, Policy, Repeated, expression::Expression};
@@ -10,11 +10,11 @@ struct Row {
     number: u8,
     zone: &'static str,
     expression: &'static str,
-    /// Whether the expression is one of an interval, by how its fields begin.
+    /// Whether the expression means an interval, by how its fields begin.
     is_wildcard: bool,
-    /// The moments by the default policy.
+    /// The moments under the default policy.
     moments: &'static str,
-    /// Those of the other policies, where they differ.
+    /// Those under the other policies, where they differ.
     others: &'static [(&'static str, &'static str)],
 }
 
@@ -245,16 +245,16 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// A row of the calendar: the first moments from the first one on.
+/// A row of the calendar, with the first moments.
 #[rustfmt::skip]
 const CALENDAR: &[(u8, &str, &str, &str)] = &[
     // Leap day.
     (1, "Etc/UTC", "0 12 29 2 *",
         "2028-02-29 12:00, 2032-02-29 12:00, 2036-02-29 12:00"),
-    // 2100 is no leap year.
+    // 2100 is not a leap year.
     (2, "Etc/UTC", "0 12 29 2 *",
         "2096-02-29 12:00, 2104-02-29 12:00"),
-    // Months with 31 days; the offset changes between.
+    // Months with 31 days; the offset changes in between.
     (3, "Europe/Berlin", "0 9 31 * *",
         "2026-01-31 08:00, 2026-03-31 07:00, 2026-05-31 07:00, 2026-07-31 07:00, 2026-08-31 07:00, 2026-10-31 08:00, 2026-12-31 08:00"),
     // Last day, also of December.
@@ -274,7 +274,7 @@ const CALENDAR: &[(u8, &str, &str, &str)] = &[
         "2026-02-06 00:00, 2026-02-13 00:00, 2026-02-20 00:00, 2026-02-27 00:00"),
 ];
 
-/// The moments of a list in which a date stands once.
+/// The moments of a list that names each date once.
 fn listed(list: &str) -> Vec<i64> {
     let mut date = "";
     let times = list.split(", ").filter(|part| *part != "none").map(|part| {
@@ -303,8 +303,7 @@ impl Row {
     }
 }
 
-/// Golden rows 01 to 39, by each of the six policies, from the first moment that one of them has to
-/// the last.
+/// Golden rows 01 to 39 under each of the six policies, from the first moment under any of them to the last.
 #[test]
 fn each_golden_row_holds() {
     for row in ROWS {

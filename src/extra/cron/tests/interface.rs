@@ -1,4 +1,4 @@
-//! Moments of the system, zones by name, and what is special about some of them.
+//! Moments as `SystemTime`, zones by name, and the special cases of both.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -56,7 +56,7 @@ fn moments_before_1970_are_moments() {
     assert!(UNIX_EPOCH.checked_add(far).is_none_or(|moment| second_of(moment) == i64::MAX));
 }
 
-/// A series has an end there, and no panic.
+/// A series ends there, without a panic.
 #[test]
 fn nothing_is_later_than_9999() {
     let daily = utc("0 0 * * *");
@@ -159,7 +159,7 @@ fn a_calendar_shows_what_it_is() {
     assert!(format!("{set:?}").contains("missing: Skip, repeated: Both"));
 }
 
-/// Returns the trigger's answer, whatever the time is.
+/// Returns the trigger's answer, and the moment that it has to come after.
 fn asked(calendar: &mut Cron) -> (SystemTime, Option<Due>) {
     let clock = Clock::default();
     let after = clock.read();
@@ -183,7 +183,7 @@ fn the_trigger_answers_with_the_next_moment_on_the_wall() {
     assert_eq!(answer, nine.next_after(after).map(Due::Wall));
 }
 
-/// Each run looks for new rules, and they are the ones that are kept.
+/// Each answer looks the zone up again, and the trigger keeps the rules that it finds.
 #[test]
 fn the_trigger_keeps_the_zone_that_it_found_last() {
     let mut nine = cron("0 9 * * *", "Asia/Kolkata").expect("it is good");
@@ -194,7 +194,7 @@ fn the_trigger_keeps_the_zone_that_it_found_last() {
     assert_eq!(nine.next_after(UNIX_EPOCH), before);
 }
 
-/// The zone that a trigger was made with serves as long as no other is found.
+/// A trigger uses the zone that it was made with for as long as it finds no other.
 #[test]
 fn a_zone_that_has_vanished_is_the_last_one_known() {
     let mut nine = cron("0 9 * * *", "Asia/Kolkata").expect("it is good");

@@ -8,7 +8,7 @@ fn recorded(values: impl IntoIterator<Item = Duration>) -> RunHistograms {
     recorded
 }
 
-/// The memory of a distribution is as its page says, and stays so.
+/// A histogram takes as much memory as its page says, and never more.
 #[test]
 fn a_distribution_has_all_its_buckets_from_the_beginning() {
     let mut histogram = Histogram::default();
@@ -48,7 +48,7 @@ fn a_quantile_is_exact_to_a_hundredth() {
     }
 }
 
-/// The values that the buckets do not hold are exact: the count, the shortest, the longest, the sum and the mean.
+/// The values kept beside the buckets are exact: the count, the shortest, the longest, the sum and the mean.
 #[test]
 fn count_mean_and_extremes_are_exact() {
     let seen = recorded([3, 1_000_003, 77].map(Duration::from_nanos));
@@ -64,7 +64,7 @@ fn count_mean_and_extremes_are_exact() {
     assert_eq!(lateness.quantile(f64::NAN), lateness.quantile(0.0));
 }
 
-/// A duration that is too long is counted as the longest, and is still the largest that was seen.
+/// A duration beyond the last bound counts in the last bucket, and is still the longest seen.
 #[test]
 fn what_is_too_long_is_counted_all_the_same() {
     let year = Duration::from_secs(365 * 24 * 3_600);

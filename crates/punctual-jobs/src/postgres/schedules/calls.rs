@@ -75,8 +75,9 @@ impl<'a> Schedules<'a> {
     /// [`on_edit`](Schedule::on_edit) is for programs that declare it, and not kept.
     #[doc(alias = "upsert")]
     pub fn put(self, schedule: Schedule) -> ScheduleCall<'a, bool> {
-        let definition =
-            Definition::new(schedule, |kind, default| self.queue.max_attempts_of(kind, default));
+        let definition = Definition::new(schedule, |kind, default| {
+            self.queue.definitions.max_attempts(kind, default)
+        });
         let params = definition.map(|definition| definition.params);
         self.ask(texts::PUT, params, |rows| rows.first().is_some_and(|row| row.get(0)))
     }
@@ -141,7 +142,7 @@ impl<'a> Schedules<'a> {
 }
 
 fn with(name: &str, pauses: Option<bool>) -> Result<Vec<Boxed>, QueueError> {
-    Names::Schedule.check(name).map_err(QueueError::InvalidName)?;
+    Names::SCHEDULE.check(name).map_err(QueueError::InvalidName)?;
     let mut params: Vec<Boxed> = vec![Box::new(name.to_owned())];
     params.extend(pauses.map(|pauses| Box::new(pauses) as Boxed));
     Ok(params)

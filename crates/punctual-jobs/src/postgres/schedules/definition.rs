@@ -238,10 +238,10 @@ impl Schedule {
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidName> {
-        Names::Schedule.check(&self.name)?;
-        Names::Kind.check(self.kind)?;
-        Names::Ordering.check_if_any(&self.ordering_key)?;
-        Names::Limit.check_if_any(&self.limit_key)
+        Names::SCHEDULE.check(&self.name)?;
+        Names::KIND.check(self.kind)?;
+        Names::ORDERING.check_if_any(&self.ordering_key)?;
+        Names::LIMIT.check_if_any(&self.limit_key)
     }
 }
 

@@ -16,7 +16,10 @@ fn named(name: &str) -> Schedule {
 }
 
 fn job_of(desk: &Desk, name: &str) -> JobStatus {
-    desk.queue.list(&JobFilter::new().schedule(name)).unwrap().remove(0)
+    desk.queue
+        .list(&JobFilter { schedule: Some(name.into()), ..JobFilter::default() })
+        .unwrap()
+        .remove(0)
 }
 
 /// Both a tick and `run_now` enqueue such a job.
@@ -24,7 +27,7 @@ fn job_of(desk: &Desk, name: &str) -> JobStatus {
 fn the_job_of_a_tick_has_what_its_schedule_says() {
     let server = Server::start();
     let desk = Desk::open(&server);
-    desk.queue.pause_kind("tick").unwrap();
+    desk.queue.pause_kind("tick", None).unwrap();
     let often = |name: &str| Schedule::every(name, SECOND / 10, &Tick {});
     desk.put(often("a").priority(Priority::High).overlap(Overlap::Allow(1)));
     desk.put(often("b").ordering_key("line").limit_key("tenant"));
@@ -52,7 +55,7 @@ fn the_job_of_a_tick_has_what_its_schedule_says() {
 fn a_waiting_job_becomes_what_the_schedule_says_with_the_next_tick() {
     let server = Server::start();
     let desk = Desk::open(&server);
-    desk.queue.pause_kind("tick").unwrap();
+    desk.queue.pause_kind("tick", None).unwrap();
     desk.put(named("a").limit_key("old"));
     let first = desk.queue.schedules().run_now("a").call().unwrap().unwrap();
     desk.put(named("a").limit_key("new").ordering_key("line").priority(Priority::High));
@@ -78,7 +81,8 @@ fn schedules_with_one_ordering_key_do_not_overlap() {
         assert!(desk.queue.schedules().run_now(name).call().unwrap().is_some());
     }
     let running = || {
-        let runs = JobFilter::new().stage(punctual_jobs::JobStage::Running);
+        let runs =
+            JobFilter { stage: Some(punctual_jobs::JobStage::Running), ..JobFilter::default() };
         desk.queue.list(&runs).unwrap()
     };
     wait_until("the first runs", || running().len() == 1);

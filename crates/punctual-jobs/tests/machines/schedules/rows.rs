@@ -7,7 +7,7 @@ use std::{
 
 use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
-    CatchUp, JobDiscard, JobFilter, JobRun, JobStage, Jobs, Overlap, QueueError, QueueEvent,
+    CatchUp, JobChange, JobFilter, JobRun, JobStage, Jobs, Overlap, QueueError, QueueEvent,
     Schedule,
 };
 
@@ -337,8 +337,12 @@ fn a_queue_that_is_shut_down_runs_no_schedule_and_keeps_answering_until_it_has_e
         });
         is_refused(desk.queue.schedules().run_now("far").call().unwrap_err());
         assert!(desk.put(far()), "what needs no job is still done");
-        let job = desk.queue.list(&JobFilter::new().stage(JobStage::Running)).unwrap()[0].id;
-        assert_eq!(desk.queue.discard(job).unwrap(), JobDiscard::Signalled);
+        let job = desk
+            .queue
+            .list(&JobFilter { stage: Some(JobStage::Running), ..JobFilter::default() })
+            .unwrap()[0]
+            .id;
+        assert_eq!(desk.queue.discard(job).unwrap(), JobChange::Signalled);
         closing.join().unwrap();
     });
     is_refused(desk.queue.schedules().run_now("far").call().unwrap_err());

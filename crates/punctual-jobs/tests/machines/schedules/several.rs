@@ -29,7 +29,7 @@ fn ticks() {
             let micros = |time: std::time::SystemTime| {
                 time.duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as i64
             };
-            say("tick", &[run.tick().map_or(0, micros), real_micros(), run.attempt().into()]);
+            say("tick", &[run.tick.map_or(0, micros), real_micros(), run.attempt.into()]);
             Ok(())
         });
         jobs.open(postgres(&executor, orders.text("url")))
