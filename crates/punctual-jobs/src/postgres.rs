@@ -9,12 +9,12 @@
 //!   [`encryption`].
 //! * [`worker`]: when jobs are claimed, and [`sources`], which, from which [`frontier`] on; [`listening`] and [`coming`] wake it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
-//! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live.
+//! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live; [`unanswered`]: which claims have no run.
 //! * [`telling`]: each job that is discarded is told once; [`told`] is what is kept of it.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
-//! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
+//! * [`storing`]: how jobs are stored; [`verbs`]: what callers ask besides, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
-//! * [`settings`] and [`opening`]: how the queue is opened, and how it ends; the [`engine`] is what all of it shares. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
+//! * [`settings`] and [`opening`]: how the queue is opened, and how it ends; the [`machine`] is what all of it shares. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
 //!
@@ -37,7 +37,6 @@
 //! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of a
 //! connection is one of tokio's, held while the connection is made.
 
-mod batches;
 mod claiming;
 mod claims;
 mod coming;
@@ -45,12 +44,12 @@ mod connection;
 mod dead;
 mod encryption;
 mod ending;
-mod engine;
 mod frontier;
 mod heartbeat;
 mod limiting;
 mod listening;
 mod looking;
+mod machine;
 mod moment;
 mod opening;
 mod past;
@@ -62,11 +61,13 @@ mod schedules;
 mod settings;
 mod sources;
 mod statements;
+mod storing;
 mod tables;
 mod telling;
 mod ticks;
 mod told;
 mod transaction;
+mod unanswered;
 mod unheard;
 mod verbs;
 mod worker;

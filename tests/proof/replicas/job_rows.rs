@@ -55,12 +55,13 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 /// The statements, as they are sent.
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
-    let all: [(&str, Carry); 18] = [
+    let all: [(&str, Carry); 19] = [
         (claiming::CLAIM, |it| it.claim(false)),
         (claiming::CLAIM_KEYED, |it| it.claim(true)),
         (claiming::CLAIM_FIRST, |it| it.claim_first()),
         (statements::END, |it| it.end()),
         (statements::BEAT, |it| it.beat()),
+        (statements::OWN, |it| it.own()),
         (statements::STANDING, |it| it.standing()),
         (statements::SWEEP, |it| it.sweep()),
         (statements::TELL, |it| it.tell()),
@@ -114,10 +115,8 @@ impl JobStatement<'_> {
     }
 
     fn workers(&mut self) -> Answer {
-        let now = self.database.now;
         let row = |(id, (until, lease)): (&String, &(Moment, i64))| {
-            let is_over = Value::Bool(*until < now);
-            vec![Value::Text(id.clone()), Value::Time(*until), Value::Int8(*lease), is_over]
+            vec![Value::Text(id.clone()), Value::Time(*until), Value::Int8(*lease)]
         };
         let rows = self.database.workers.rows().iter().map(row).collect();
         Answer { rows, ..Answer::default() }
@@ -326,7 +325,10 @@ impl JobStatement<'_> {
             return "lost";
         }
         let Some(row) = jobs.unlocked(&id).cloned() else { return "held" };
-        if how == "freed" && self.database.has(Fault::LoseARelease) {
+        let is_unknown = how == "freed" && error.is_some();
+        if how == "freed" && self.database.has(Fault::LoseARelease)
+            || is_unknown && self.database.has(Fault::KeepUnknownClaims)
+        {
             return "waiting";
         }
         answer.writes = true;
@@ -348,7 +350,7 @@ impl JobStatement<'_> {
             if matches!(how, "snoozed" | "freed") {
                 row.attempts -= 1;
             }
-            row.last_error = error.or(row.last_error.take());
+            row.last_error = error.filter(|_| how != "freed").or(row.last_error.take());
             row.run_at = delay.map_or(row.run_at, |delay| now + delay);
             row.due &= how == "freed";
         });
@@ -357,42 +359,26 @@ impl JobStatement<'_> {
 
     fn beat(&mut self) -> Answer {
         let (worker, lease) = (self.parameters.text(1), self.parameters.span(2));
-        let known = self.parameters.int8s(3);
-        let now = self.database.now;
-        let unknown = self.unlocked(|_, row| {
-            row.claim.is_some_and(|claim| !known.contains(&claim))
-                && row.worker.as_ref() == Some(&worker)
-                && row.claimed_at < now - lease
+        let until = self.database.now + lease;
+        self.database.workers.write(self.transaction, worker, (until, lease));
+        Answer { writes: true, ..Answer::default() }
+    }
+
+    fn own(&mut self) -> Answer {
+        let worker = self.parameters.text(1);
+        let rows = self.database.jobs.rows().iter();
+        let own = rows.filter_map(|(id, row)| {
+            let claim = row.claim.filter(|_| row.worker.as_ref() == Some(&worker))?;
+            Some(vec![Value::Int8(*id), Value::Int8(claim), Value::Bool(row.cancelled)])
         });
-        self.database.workers.write(self.transaction, worker, (now + lease, lease));
-        let mut answer = Answer { writes: true, ..Answer::default() };
-        if self.database.has(Fault::KeepUnknownClaims) {
-            return answer;
-        }
-        for id in unknown {
-            if self.database.jobs.rows()[&id].retired {
-                self.database.jobs.delete(self.transaction, id);
-            } else {
-                self.change(id, |row| {
-                    (row.claim, row.worker) = (None, None);
-                    row.attempts -= 1;
-                });
-            }
-            answer.notifies = true;
-        }
-        answer
+        Answer { rows: own.collect(), ..Answer::default() }
     }
 
     fn standing(&mut self) -> Answer {
-        let (ids, claims) = (self.parameters.int8s(1), self.parameters.int8s(2));
-        let rows = self.database.jobs.rows();
-        let mut answer = Answer::default();
-        for (id, claim) in ids.iter().zip(claims) {
-            if let Some(row) = rows.get(id).filter(|row| row.claim == Some(claim)) {
-                answer.rows.push(vec![Value::Int8(claim), Value::Bool(row.cancelled)]);
-            }
-        }
-        answer
+        let (id, claim) = (self.parameters.int8(1), self.parameters.int8(2));
+        let row = self.database.jobs.rows().get(&id);
+        let stands = row.is_some_and(|row| row.claim == Some(claim));
+        Answer { rows: stands.then(Vec::new).into_iter().collect(), ..Answer::default() }
     }
 
     fn sweep(&mut self) -> Answer {

@@ -71,28 +71,15 @@ mod limiting;
 #[path = "../../../crates/punctual-jobs/src/postgres/schedules/texts.rs"]
 mod schedule_texts;
 #[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/server/schema.rs"]
+mod schema;
+#[allow(dead_code)]
 #[path = "../../../crates/punctual-jobs/src/postgres/statements.rs"]
 mod statements;
 
 /// What the translations know of the queue.
 mod postgres {
-    pub(crate) use crate::{claiming, limiting, schedule_texts, statements};
-
-    /// The schema that a queue has without a word, in the texts.
-    pub(crate) struct Schema(&'static str);
-
-    impl Default for Schema {
-        fn default() -> Self {
-            Self("punctual")
-        }
-    }
-
-    impl Schema {
-        pub(crate) fn name_in(&self, statement: &str) -> String {
-            let quoted = format!("\"{}\"", self.0);
-            statement.replace("@schema", &quoted).replace("@channel", self.0)
-        }
-    }
+    pub(crate) use crate::{claiming, limiting, schedule_texts, schema::Schema, statements};
 }
 
 use std::{

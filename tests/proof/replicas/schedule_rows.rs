@@ -334,7 +334,7 @@ impl ScheduleStatement<'_> {
             most: self.parameters.int4(16),
             removed: false,
             revision,
-            tick: if is_other { now } else { old.tick },
+            tick: if is_other { now.max(old.tick) } else { old.tick },
             next_at: Some(now).filter(|_| !old.paused),
             ..old
         }
@@ -397,7 +397,7 @@ impl ScheduleStatement<'_> {
         let next_at = if resumes { Some(now) } else { row.next_at };
         let row = ScheduleRow {
             paused: pauses,
-            tick: if resumes && !keeps { now } else { row.tick },
+            tick: if resumes && !keeps { now.max(row.tick) } else { row.tick },
             next_at: next_at.filter(|_| !pauses),
             revision,
             ..row

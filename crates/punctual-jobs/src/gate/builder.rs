@@ -23,10 +23,13 @@ use super::{
     keeper::{HeldList, Keeper, Request, Settings},
     rules::OnHolderDeath,
 };
-use crate::server::{
-    connection::Address,
-    dial::{Dial, Seam, Through},
-    schema::Schema,
+use crate::{
+    queue::machine,
+    server::{
+        connection::Address,
+        dial::{Dial, Seam, Through},
+        schema::Schema,
+    },
 };
 
 /// How long [`GateBuilder::open`] waits for the database.
@@ -251,10 +254,6 @@ fn check_lease(lease: Duration, request_timeout: Duration) -> Result<(), GateErr
 /// Returns what the row says of its holder: for people the machine and the process, and for the gate a
 /// number that no other gate has.
 fn holder() -> String {
-    #[cfg(target_os = "linux")]
-    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    #[cfg(not(target_os = "linux"))]
-    let machine = std::env::var("HOSTNAME").unwrap_or_default();
     let number = RandomState::new().hash_one(std::process::id());
-    format!("{machine} {} {number:016x}", std::process::id())
+    format!("{} {number:016x}", machine::name_of_this())
 }

@@ -38,7 +38,7 @@ use super::{
     event::{GateEvent, Reporter},
     rules::{CORRECTION, OnHolderDeath, Row, Rule, Seen, Verdict},
 };
-use crate::job::catch_up::{CatchUp, ON_TIME};
+use crate::job::catch_up::{CatchUp, ON_TIME, last_between};
 
 type NextAfter = Box<dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync>;
 
@@ -159,14 +159,9 @@ impl CatchingUp {
         self.known.lock().unasked.get_or_insert(tick);
     }
 
-    /// This replica has claimed a tick, and the task may or may not wait for the grant.
-    pub(super) fn note_claimed(&self, tick: SystemTime) {
-        self.tell_passed_over(tick);
-    }
-
     /// Tells of the ticks between the last one that the row had settled and this one, which was claimed: no replica has ended
     /// their run, and none will.
-    fn tell_passed_over(&self, claimed: SystemTime) {
+    pub(super) fn tell_passed_over(&self, claimed: SystemTime) {
         let settled = self.known.lock().settled;
         if let (Some(settled), Some(before)) = (settled, claimed.checked_sub(MICROSECOND)) {
             self.tell_missed(self.count(settled, before));
@@ -256,7 +251,7 @@ impl CatchingUp {
         // Late runs of a busy worker are the task's own affair.
         let chosen = match self.catch_up {
             CatchUp::Each(_) => self.first_from(begin.max(since + MICROSECOND)),
-            CatchUp::None | CatchUp::Last(_) => self.last_between(begin, now),
+            CatchUp::None | CatchUp::Last(_) => last_between(&self.next_after, begin, now),
         };
         chosen.or_else(|| (self.next_after)(now))
     }
@@ -264,23 +259,6 @@ impl CatchingUp {
     /// Returns the first tick at a moment or later.
     fn first_from(&self, moment: SystemTime) -> Option<SystemTime> {
         (self.next_after)(moment.checked_sub(MICROSECOND)?)
-    }
-
-    /// Returns the last tick after one moment, and up to another.
-    fn last_between(&self, after: SystemTime, until: SystemTime) -> Option<SystemTime> {
-        let next = |moment| (self.next_after)(moment).filter(|tick| *tick <= until);
-        let mut last = next(after)?;
-        let mut none_after = until;
-        // Each round goes on by a tick, and halves what may hold others.
-        while let Some(later) = next(last) {
-            last = later;
-            let half = none_after.duration_since(last).unwrap_or_default() / 2;
-            match next(last + half) {
-                Some(later) => last = later,
-                None => none_after = last + half,
-            }
-        }
-        Some(last)
     }
 
     fn count(&self, after: SystemTime, until: SystemTime) -> u64 {

@@ -26,6 +26,7 @@ use crate::{
         param::Param,
         schema::Schema,
         session::Session,
+        tables::Tables,
     },
 };
 
@@ -89,12 +90,15 @@ impl Connection {
         self.answer(deadline, &session, answer).await
     }
 
-    /// Sends several statements as one text.
-    pub(crate) async fn run_script(&self, deadline: Instant, script: &str) -> Result<(), AskError> {
+    /// Makes tables. Returns their version if this program does not know it.
+    pub(crate) async fn make_tables(
+        &self,
+        deadline: Instant,
+        tables: &Tables,
+    ) -> Result<Option<i32>, AskError> {
         let session = self.session(deadline).await?;
-        let script = self.schema.name_in(script);
-        let answer = session.client.batch_execute(&script);
-        self.answer(deadline, &session, answer).await
+        let made = tables.make(&session.client, &self.schema);
+        self.answer(deadline, &session, made).await
     }
 
     async fn answer<T>(

@@ -35,12 +35,12 @@ use super::{
     boot_clock::BootClock,
     catching_up::{Asked, CatchingUp},
     connection::Connection,
-    error::GateError,
+    error::{GateError, GateErrorKind},
     event::{GateEvent, Reporter},
     lease::LeaseState,
     rules::{CORRECTION, Row, Rule, Seen, Verdict, decide},
-    sql::{self, seconds},
-    tables,
+    sql,
+    tables::TABLES,
 };
 use crate::{
     job::with_sources,
@@ -244,7 +244,14 @@ impl Keeper {
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
         self.connection.wait(deadline).await.map_err(|why| GateError::database(&why))?;
-        tables::make(&self.connection, deadline).await
+        let found = self.connection.make_tables(deadline, &TABLES).await;
+        match found.map_err(|why| GateError::database(&why))? {
+            Some(found) => {
+                let detail = format!("{found}, and this program knows {}", TABLES.newest());
+                Err(GateError::bad(GateErrorKind::NewerTables, detail))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Answers a request for a tick.
@@ -285,7 +292,7 @@ impl Keeper {
                 };
                 *last_fence = fence;
                 if let Some(catching_up) = &ask.catching_up {
-                    catching_up.note_claimed(ask.tick);
+                    catching_up.tell_passed_over(ask.tick);
                 }
                 Ok(self.granted(ask, fence, sent))
             }
@@ -305,7 +312,7 @@ impl Keeper {
         by: Duration,
     ) -> Result<Answer, AskError> {
         let Some(row) = seen else { return Ok(self.locked()) };
-        let (name, correction): (&str, _) = (&ask.name, seconds(CORRECTION));
+        let (name, correction): (&str, _) = (&ask.name, CORRECTION.as_secs_f64());
         let parameters: [Param<'_>; 5] =
             [&name, &row.fence, &row.lease_until, &ask.tick, &correction];
         if self.connection.ask(ask.deadline, sql::SET_RIGHT, &parameters).await?.is_empty() {
@@ -364,7 +371,7 @@ impl Keeper {
     /// Takes the row, if it is the one that was seen; returns the fencing token.
     async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
         let Settings { lease, holder, .. } = &self.settings;
-        let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
+        let (name, lease): (&str, _) = (&ask.name, lease.as_secs_f64());
         let mut parameters: Vec<Param<'_>> = vec![&name, &ask.tick, holder, &lease];
         let mut statement = sql::INSERT;
         if let Some(row) = seen {
@@ -433,7 +440,7 @@ impl Keeper {
         let Settings { lease, request_timeout, .. } = &self.settings;
         let sent = (self.settings.clock)();
         let deadline = Instant::now() + *request_timeout;
-        let third = seconds(*lease);
+        let third = lease.as_secs_f64();
         let third = Some(&third as _);
         let soon = sent + *lease / 20;
         let renew_at = match self.about(&state, sql::RENEW, third, deadline).await {

@@ -37,13 +37,6 @@
 //! All times are `clock_timestamp()`: what the clock shows when the row is there to be written. `now()` is the
 //! beginning of the transaction, which is before any wait for a lock on the *table*.
 
-use std::time::Duration;
-
-/// Returns a span as the seconds that the statements take.
-pub(crate) fn seconds(span: Duration) -> f64 {
-    span.as_secs_f64()
-}
-
 /// `$1` name. One row, always: the clock, and the row of the name or nulls.
 pub(super) const LOOK: &str = "\
 select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder, extract(epoch from g.lease)::float8

@@ -1,25 +1,8 @@
-//! The gate's tables: what they are, which version of them is there, and how they are made.
-//!
-//! Opening looks first, and makes nothing if the version is right, so a program whose role has rights to rows alone
-//! can open. What is missing is made by one text, which is one transaction, under a lock that is the job queue's as
-//! well, because both may make the schema: of many replicas that start at once, one makes the tables and the others
-//! find them. Each step looks at the version itself, so a text that had to wait for another replica's does nothing.
-//!
-//! A program never touches tables of a version that it does not know, and does not open on them: an older version
-//! would put its own functions back in the place of the newer ones.
+//! The gate's tables.
 
-use tokio::time::Instant;
-use tokio_postgres::error::SqlState;
+use crate::server::tables::Tables;
 
-use crate::server::error::AskError;
-
-use super::{
-    connection::Connection,
-    error::{GateError, GateErrorKind},
-};
-
-/// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST];
+pub(super) const TABLES: Tables = Tables { versions: "gate_version", steps: &[FIRST] };
 
 const FIRST: &str = "\
 create sequence @schema.gate_fence;
@@ -55,57 +38,3 @@ begin
   end if;
 end $finish$;
 ";
-
-/// The version is read again under the lock, which a snapshot from before it would not show.
-const PREPARE: &str = "\
-set transaction isolation level read committed;
-select pg_advisory_xact_lock(hashtextextended('@channel.gate', 0));
-do $prepare$ begin
-  if to_regnamespace('@schema') is null then create schema @schema; end if;
-  if to_regclass('@schema.gate_version') is null then
-    create table @schema.gate_version (version int primary key, at timestamptz not null default clock_timestamp());
-  end if;
-end $prepare$;
-";
-
-const VERSION: &str = "select max(version) from @schema.gate_version";
-
-fn newest() -> i32 {
-    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
-}
-
-/// Returns the text that makes the tables, or brings them up to date.
-fn script() -> String {
-    let guarded = STEPS.iter().zip(1..).map(|(step, made)| {
-        format!(
-            "do $step$ begin\nif (select coalesce(max(version), 0) from @schema.gate_version) < {made} then\n\
-             {step}insert into @schema.gate_version (version) values ({made});\nend if;\nend $step$;\n"
-        )
-    });
-    std::iter::once(PREPARE.to_owned()).chain(guarded).collect()
-}
-
-/// Makes the tables, or brings them up to date, unless they are.
-pub(crate) async fn make(connection: &Connection, deadline: Instant) -> Result<(), GateError> {
-    if look(connection, deadline).await? == newest() {
-        return Ok(());
-    }
-    let made = connection.run_script(deadline, &script()).await;
-    made.map_err(|why| GateError::database(&why))?;
-    // A newer program may have come first.
-    look(connection, deadline).await.map(drop)
-}
-
-/// Returns which version is there, 0 if there is none.
-async fn look(connection: &Connection, deadline: Instant) -> Result<i32, GateError> {
-    let found = match connection.ask(deadline, VERSION, &[]).await {
-        Ok(rows) => rows.first().and_then(|row| row.get::<_, Option<i32>>(0)).unwrap_or(0),
-        Err(AskError::Server(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => 0,
-        Err(why) => return Err(GateError::database(&why)),
-    };
-    if found > newest() {
-        let detail = format!("{found}, and this program knows {}", newest());
-        return Err(GateError::bad(GateErrorKind::NewerTables, detail));
-    }
-    Ok(found)
-}

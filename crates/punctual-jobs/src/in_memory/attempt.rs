@@ -215,7 +215,9 @@ impl Board {
             _ => {
                 // What is snoozed or released is no attempt.
                 entry.begun -= u32::from(ended != JobOutcome::Failed);
-                entry.last_error = error.or(entry.last_error.take());
+                if ended == JobOutcome::Failed {
+                    entry.last_error = error;
+                }
                 next.extend(state.put_back(id, now.checked_add(delay)));
             }
         }

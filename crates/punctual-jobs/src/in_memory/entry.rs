@@ -91,8 +91,8 @@ impl Entry {
         let (ended, error, delay) = match outcome {
             Outcome::Succeeded(_) => return (JobOutcome::Succeeded, None, Duration::ZERO),
             Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error), Duration::ZERO),
-            Outcome::Failed(_, delay) if is_released && !gives_up => {
-                (JobOutcome::Released, None, *delay)
+            Outcome::Failed(error, delay) if is_released && !gives_up => {
+                (JobOutcome::Released, Some(error), *delay)
             }
             Outcome::Failed(error, delay) if gives_up || is_last => {
                 (JobOutcome::Discarded, Some(error), *delay)

@@ -1,6 +1,6 @@
 //! The policies for missed ticks, of schedules that are rows and of gates.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What becomes of the ticks that no machine has taken in time: none was running, or none could reach the database.
 ///
@@ -30,3 +30,24 @@ impl CatchUp {
 
 /// How long after it is due the last tick counts as on time.
 pub(crate) const ON_TIME: Duration = Duration::from_secs(10);
+
+/// Returns the last tick that is later than `after` and not later than `until`.
+pub(crate) fn last_between(
+    next_after: impl Fn(SystemTime) -> Option<SystemTime>,
+    after: SystemTime,
+    until: SystemTime,
+) -> Option<SystemTime> {
+    let next = |moment| next_after(moment).filter(|tick| *tick <= until);
+    let mut last = next(after)?;
+    let mut none_after = until;
+    // Each round goes on by a tick, and halves what may hold others: years of seconds take some thirty rounds.
+    while let Some(later) = next(last) {
+        last = later;
+        let half = none_after.duration_since(last).unwrap_or_default() / 2;
+        match next(last + half) {
+            Some(later) => last = later,
+            None => none_after = last + half,
+        }
+    }
+    Some(last)
+}

@@ -157,9 +157,10 @@ impl Claims {
         self.state.lock().known.remove(&claim);
     }
 
-    /// Returns the claims that this process knows of.
-    pub(super) fn known(&self) -> Vec<i64> {
-        self.state.lock().known.iter().copied().collect()
+    /// Returns those of these jobs and claims of which this process does not know.
+    pub(super) fn unknown(&self, all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+        let state = self.state.lock();
+        all.filter(|(_, claim)| !state.known.contains(claim)).collect()
     }
 
     /// Raises the token of a job that was cancelled.
@@ -216,11 +217,11 @@ impl Claims {
         self.state.lock().runs.get(&claim).is_some_and(|run| !run.is_lost)
     }
 
-    /// Returns the jobs and claims that are believed to stand.
-    pub(super) fn standing(&self) -> (Vec<i64>, Vec<i64>) {
+    /// Returns the claims that are believed to stand.
+    pub(super) fn standing(&self) -> HashSet<i64> {
         let state = self.state.lock();
         let standing = state.runs.iter().filter(|(_, run)| !run.is_lost);
-        standing.map(|(claim, run)| (run.id, *claim)).unzip()
+        standing.map(|(claim, _)| *claim).collect()
     }
 
     pub(super) fn is_closing(&self) -> bool {

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{connection::AskError, engine::PostgresEngine, statements::NEXT};
+use super::{connection::AskError, machine::Machine, statements::NEXT};
 
 /// How long this is content with an answer, however seldom the queue polls.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -59,12 +59,12 @@ impl Reading {
 }
 
 /// Wakes the worker at each moment until it is aborted.
-pub(super) async fn wake_on(engine: Arc<PostgresEngine>) {
-    let pause = engine.settings.poll.min(LONGEST);
+pub(super) async fn wake_on(machine: Arc<Machine>) {
+    let pause = machine.settings.poll.min(LONGEST);
     let mut since = None;
     loop {
         // Without an answer the poll finds what is due.
-        let Ok((first, reading)) = engine.next_moment(since).await else {
+        let Ok((first, reading)) = machine.next_moment(since).await else {
             sleep(pause).await;
             continue;
         };
@@ -74,20 +74,20 @@ pub(super) async fn wake_on(engine: Arc<PostgresEngine>) {
         loop {
             tokio::select! {
                 () = sleep_until(next.map_or(asks_again, |next| next.min(asks_again))) => break,
-                () = engine.coming.news.notified() => {
-                    let told = engine.coming.told.lock().take().map(|told| reading.instant_of(told));
+                () = machine.coming.news.notified() => {
+                    let told = machine.coming.told.lock().take().map(|told| reading.instant_of(told));
                     next = next.into_iter().chain(told).min();
                 }
             }
         }
         if next.is_some_and(|next| next <= Instant::now()) {
-            engine.wake.notify_one();
+            machine.wake.notify_one();
             sleep(GATHERING).await;
         }
     }
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Asks for the first moment that comes, or has come since the last question.
     async fn next_moment(&self, since: Option<i64>) -> Result<(Option<i64>, Reading), AskError> {
         let names = self.handled_names();

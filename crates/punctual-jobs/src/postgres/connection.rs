@@ -6,9 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use tokio_postgres::{Client, Config, Row, Transaction, config::TargetSessionAttrs};
+use tokio_postgres::{Config, Row, Transaction, config::TargetSessionAttrs};
 
-use super::{encryption::Connector, statements};
+use super::encryption::Connector;
 use crate::server::{
     connection::{self as reconnecting, CONNECTING},
     dial::Dial,
@@ -24,8 +24,8 @@ pub(super) use crate::server::{
 /// Where the tables are, and how to get there.
 #[derive(Clone)]
 pub(super) struct Address {
-    server: reconnecting::Address,
-    connector: Connector,
+    pub(super) server: reconnecting::Address,
+    pub(super) connector: Connector,
     pub(super) schema: Schema,
 }
 
@@ -40,20 +40,6 @@ impl Address {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         Self { server: reconnecting::Address { config, dial }, connector, schema }
     }
-
-    pub(super) fn config(&self) -> &Config {
-        &self.server.config
-    }
-
-    #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
-    pub(super) fn connector(&self) -> Connector {
-        self.connector.clone()
-    }
-
-    /// Connects. The client works while the other one is polled.
-    pub(super) async fn connect(&self) -> Result<(Client, Driver), AskError> {
-        self.server.connect().await
-    }
 }
 
 /// See the [module](self).
@@ -65,21 +51,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(address: &Address, limit: Duration) -> Self {
-        Self::greeting(address, limit, statements::GREETING)
-    }
-
-    /// Limits how long statements wait for locks, as the verbs of callers have to.
-    pub(super) fn for_verbs(address: &Address, limit: Duration) -> Self {
-        Self::greeting(address, limit, statements::GREETING_OF_VERBS)
-    }
-
-    /// Has each statement planned once, as those have to be that claim jobs.
-    pub(super) fn for_work(address: &Address, limit: Duration) -> Self {
-        Self::greeting(address, limit, statements::GREETING_OF_WORK)
-    }
-
-    fn greeting(address: &Address, limit: Duration, greeting: &'static str) -> Self {
+    pub(super) fn new(address: &Address, limit: Duration, greeting: &'static str) -> Self {
         let server = reconnecting::Connection::new(address.server.clone(), greeting);
         Self { server, schema: address.schema.clone(), limit }
     }
@@ -120,6 +92,13 @@ impl Connection {
             self.server.forget(session);
         }
     }
+}
+
+/// A parameter that is kept until it is asked with.
+pub(super) type Boxed = Box<dyn Typed + Send + Sync>;
+
+pub(super) fn borrowed(all: &[Boxed]) -> Vec<Param<'_>> {
+    all.iter().map(|value| &**value as _).collect()
 }
 
 /// Sends a statement in a transaction of the program's own. It has the names of the schema already.

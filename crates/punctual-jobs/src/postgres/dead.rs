@@ -9,8 +9,6 @@
 //!
 //! **An outage is not held against the machines.** While the server is away no machine can change its row. So what was seen is forgotten
 //! after a question without an answer, or with one that came late, and each worker has the length of its lease again to be heard.
-//!
-//! A program of an older version does not write how long its lease is. It is dead if its lease is over by the server's clock at two looks.
 
 use std::{
     collections::HashMap,
@@ -24,8 +22,7 @@ use tokio_postgres::Row;
 struct Worker {
     id: String,
     until: SystemTime,
-    lease: Option<Duration>,
-    is_over: bool,
+    lease: Duration,
 }
 
 /// What was seen of the workers.
@@ -57,12 +54,11 @@ impl Watch {
 
     /// Takes in the rows of all workers, which were asked for at a moment and are there now. The question before took so long.
     pub(super) fn look(&mut self, rows: &[Row], asked: Instant, took: Duration) {
-        let micros = |us| Duration::from_micros(u64::try_from(us).unwrap_or(0));
+        let micros = |us: i64| Duration::from_micros(u64::try_from(us).unwrap_or(0));
         let workers = rows.iter().map(|row| Worker {
             id: row.get(0),
             until: row.get(1),
-            lease: row.get::<_, Option<i64>>(2).map(micros),
-            is_over: row.get(3),
+            lease: micros(row.get(2)),
         });
         self.is_asked = false;
         let answered = Instant::now();
@@ -80,11 +76,10 @@ impl Watch {
         for worker in workers {
             let same = before.get(&worker.id).filter(|(until, _)| *until == worker.until);
             // The server, or this machine, has stood still for a good part of the lease: no row could be changed, or seen.
-            let is_late = worker.lease.is_some_and(|lease| took > lease / 2);
+            let is_late = took > worker.lease / 2;
             let since = same.filter(|_| !is_late).map_or(answered, |(_, since)| *since);
             let silent = asked.saturating_duration_since(since);
-            let is_dead = worker.lease.map_or(worker.is_over, |lease| silent >= lease);
-            if same.is_some() && is_dead {
+            if same.is_some() && silent >= worker.lease {
                 self.dead.workers.push(worker.id.clone());
                 self.dead.untils.push(worker.until);
             }
@@ -106,36 +101,27 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn worker(until: u64, lease: Option<u64>, is_over: bool) -> Worker {
+    /// A row of one worker, whose lease is two seconds.
+    fn worker(until: u64) -> Worker {
         let until = SystemTime::UNIX_EPOCH + Duration::from_secs(until);
-        Worker { id: "w".to_owned(), until, lease: lease.map(Duration::from_secs), is_over }
+        Worker { id: "w".to_owned(), until, lease: Duration::from_secs(2) }
     }
 
-    /// Looks at these rows of one worker, each a second after the one before, and returns whether it is dead then.
-    fn looks(rows: Vec<Worker>) -> Vec<bool> {
+    /// Looks at these rows of the worker, each a second after the one before, and returns whether it is dead then.
+    fn looks(untils: &[u64]) -> Vec<bool> {
         let (mut watch, begun) = (Watch::default(), Instant::now());
-        let look = |(row, second)| {
+        let look = |(until, second): (&u64, u64)| {
             let at = begun + Duration::from_secs(second);
-            watch.take_in(std::iter::once(row), (at, at), Duration::ZERO);
+            watch.take_in(std::iter::once(worker(*until)), (at, at), Duration::ZERO);
             !watch.dead().workers.is_empty()
         };
-        rows.into_iter().zip(0..).map(look).collect()
+        untils.iter().zip(0..).map(look).collect()
     }
 
     #[test]
     fn a_worker_is_dead_when_its_row_is_seen_unchanged_for_its_lease() {
-        // Whatever the clock of the server says.
-        for is_over in [true, false] {
-            let row = |until| worker(until, Some(2), is_over);
-            assert_eq!(looks(vec![row(9), row(9), row(9), row(9)]), [false, false, true, true]);
-            assert_eq!(
-                looks(vec![row(9), row(9), row(5), row(5), row(5)]),
-                [false, false, false, false, true]
-            );
-        }
-        let older = |is_over| worker(9, None, is_over);
-        assert_eq!(looks(vec![older(true), older(true), older(true)]), [false, true, true]);
-        assert_eq!(looks(vec![older(false), older(false), older(false)]), [false; 3]);
+        assert_eq!(looks(&[9, 9, 9, 9]), [false, false, true, true]);
+        assert_eq!(looks(&[9, 9, 5, 5, 5]), [false, false, false, false, true]);
     }
 
     #[test]
@@ -143,7 +129,7 @@ mod tests {
         let (mut watch, begun) = (Watch::default(), Instant::now());
         let look = |watch: &mut Watch, second, took| {
             let (at, took) = (begun + Duration::from_secs(second), Duration::from_secs(took));
-            watch.take_in(std::iter::once(worker(9, Some(2), true)), (at, at), took);
+            watch.take_in(std::iter::once(worker(9)), (at, at), took);
             !watch.dead().workers.is_empty()
         };
         assert!(!look(&mut watch, 0, 0));

@@ -11,7 +11,11 @@
 use std::collections::HashMap;
 
 use super::{
-    claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
+    claims::Claimed,
+    connection::{AskError, Param},
+    machine::Machine,
+    settings::QueueEvent,
+    statements,
 };
 use crate::{
     JobOutcome, When,
@@ -23,8 +27,9 @@ use crate::{
 #[derive(Clone)]
 pub(super) enum How {
     Ended(Outcome),
-    /// The attempt does not count, and the job is free at once.
-    Freed,
+    /// The attempt does not count, and the job is free at once, unless it was discarded meanwhile. With the error, if the handler has
+    /// failed.
+    Freed(Option<String>),
     /// The same, because the executor has not run the task, for this reason.
     Refused(String),
 }
@@ -75,16 +80,6 @@ enum Became {
 }
 
 impl How {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Ended(Outcome::Succeeded(_)) => "ran",
-            Self::Ended(Outcome::Failed(..)) => "failed",
-            Self::Ended(Outcome::Discarded(_)) => "discarded",
-            Self::Ended(Outcome::Snoozed(_)) => "snoozed",
-            Self::Freed | Self::Refused(_) => "freed",
-        }
-    }
-
     /// Returns what the run counts as, if the job waits again or its state is not known.
     fn outcome(&self) -> JobOutcome {
         match self {
@@ -92,7 +87,7 @@ impl How {
             Self::Ended(Outcome::Failed(..)) => JobOutcome::Failed,
             Self::Ended(Outcome::Discarded(_)) => JobOutcome::Discarded,
             Self::Ended(Outcome::Snoozed(_)) => JobOutcome::Snoozed,
-            Self::Freed | Self::Refused(_) => JobOutcome::Released,
+            Self::Freed(_) | Self::Refused(_) => JobOutcome::Released,
         }
     }
 
@@ -118,6 +113,7 @@ impl How {
     fn error(&self) -> Option<&str> {
         match self {
             Self::Ended(Outcome::Failed(error, _) | Outcome::Discarded(error)) => Some(error),
+            Self::Freed(error) => error.as_deref(),
             _ => None,
         }
     }
@@ -135,6 +131,9 @@ impl Became {
     }
 }
 
+/// The error in the history of a claim that is freed because its answer was lost.
+const UNANSWERED: &str = "the answer to the claim was lost, and nothing has run";
+
 /// In seconds: 31 years.
 const LONGEST_DELAY: f64 = 1e9;
 
@@ -147,7 +146,7 @@ pub(super) struct Unwritten {
     pub(super) refused: Vec<Ended>,
 }
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn write(&self, mut all: Vec<Ended>) -> Unwritten {
         let mut unwritten = Unwritten::default();
         if all.is_empty() {
@@ -188,21 +187,32 @@ impl PostgresEngine {
         unwritten
     }
 
+    /// Frees claims whose answers were lost: nothing has run.
+    pub(super) async fn free(&self, claims: &[(i64, i64)]) -> Result<(), AskError> {
+        let (ids, claims): (Vec<_>, Vec<_>) = claims.iter().copied().unzip();
+        let (words, errors) = (vec!["freed"; ids.len()], vec![UNANSWERED; ids.len()]);
+        let none: Vec<Option<f64>> = vec![None; ids.len()];
+        let values: Vec<Option<&str>> = vec![None; ids.len()];
+        let params: [Param<'_>; 7] = [&ids, &claims, &words, &none, &errors, &values, &none];
+        self.pulse.ask(self.end_statement(), &params).await.map(drop)
+    }
+
+    fn end_statement(&self) -> &'static str {
+        let has_history = self.settings.history.is_some();
+        if has_history { statements::END_WITH_HISTORY } else { statements::END }
+    }
+
     /// Returns the state of the job of each claim.
     async fn end(&self, all: &[Ended]) -> Result<HashMap<i64, Became>, AskError> {
         let ids: Vec<i64> = all.iter().map(|ended| ended.job.id).collect();
         let claims: Vec<i64> = all.iter().map(|ended| ended.job.claim).collect();
-        let words: Vec<&str> = all.iter().map(|ended| ended.how.word()).collect();
+        let words: Vec<String> = all.iter().map(|ended| ended.how.outcome().to_string()).collect();
         let delays: Vec<Option<f64>> = all.iter().map(|ended| ended.how.delay()).collect();
         let errors: Vec<Option<&str>> = all.iter().map(|ended| ended.how.error()).collect();
         let (values, keeps): (Vec<_>, Vec<_>) =
             all.iter().map(|ended| ended.how.returned().unzip()).unzip();
-        let has_history = self.settings.history.is_some();
-        let statement = if has_history { statements::END_WITH_HISTORY } else { statements::END };
-        let rows = self
-            .work
-            .ask(statement, &[&ids, &claims, &words, &delays, &errors, &values, &keeps])
-            .await?;
+        let params: [Param<'_>; 7] = [&ids, &claims, &words, &delays, &errors, &values, &keeps];
+        let rows = self.work.ask(self.end_statement(), &params).await?;
         Ok(rows.iter().map(|row| (row.get(0), Became::of(row.get(1)))).collect())
     }
 
@@ -213,7 +223,7 @@ impl PostgresEngine {
         let Ended { job, how, .. } = ended;
         self.claims.forget(job.claim);
         match (became, how) {
-            (Became::Waiting, How::Freed | How::Refused(_)) => {
+            (Became::Waiting, How::Freed(_) | How::Refused(_)) => {
                 if let Some(kind) = self.definitions.handled(&job.name) {
                     self.claims.note_released(job, kind.name);
                 }
@@ -266,24 +276,24 @@ mod tests {
         let given_up = || How::Ended(Outcome::Discarded(error()));
         let known = |how, became| ended(how, 1, false).outcome(became);
         assert_eq!(known(ran(), Became::Gone), Some(JobOutcome::Succeeded));
-        for how in [failed(), snoozed(), given_up(), How::Freed] {
+        for how in [failed(), snoozed(), given_up(), How::Freed(None)] {
             assert_eq!(known(how, Became::Gone), Some(JobOutcome::Cancelled));
         }
         assert_eq!(known(failed(), Became::Waiting), Some(JobOutcome::Failed));
         assert_eq!(known(snoozed(), Became::Waiting), Some(JobOutcome::Snoozed));
-        for how in [How::Freed, How::Refused(error())] {
+        for how in [How::Freed(None), How::Refused(error())] {
             assert_eq!(known(how, Became::Waiting), Some(JobOutcome::Released));
         }
         for how in [failed(), snoozed(), given_up()] {
             assert_eq!(known(how, Became::Discarded), Some(JobOutcome::Discarded));
         }
-        for how in [ran(), failed(), snoozed(), given_up(), How::Freed] {
+        for how in [ran(), failed(), snoozed(), given_up(), How::Freed(None)] {
             assert_eq!(known(how, Became::Lost), None, "another machine has counted it");
         }
         let asked = |how, begun| ended(how, begun, true).outcome(Became::Lost);
         assert_eq!(asked(ran(), 1), Some(JobOutcome::Succeeded));
         assert_eq!(asked(failed(), 2), Some(JobOutcome::Failed));
         assert_eq!(asked(failed(), 3), Some(JobOutcome::Discarded));
-        assert_eq!(asked(How::Freed, 3), Some(JobOutcome::Released));
+        assert_eq!(asked(How::Freed(None), 3), Some(JobOutcome::Released));
     }
 }

@@ -16,18 +16,23 @@
 //! So after a question without an answer it forgets what it has seen of them, and a machine that was started has seen nothing: each
 //! worker has the length of its lease again to be heard.
 //!
+//! # A claim whose answer was lost
+//!
+//! It has no run, and this machine does not know of it. A claim that was just made may have its answer under way, so the heartbeat frees
+//! one that it has found unknown for the length of the lease, by the monotonic clock: an answer that takes longer than half of that is dropped.
+//!
 //! # The last tenth of a lease
 //!
 //! In its last tenth the server still lets this machine claim jobs. They would be swept a moment later, beside their runs. So
 //! nothing is claimed, and a claim that arrives is freed, until a heartbeat is answered.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
-    connection::AskError, dead::Dead, engine::PostgresEngine, limiting, settings::QueueEvent,
-    statements,
+    connection::AskError, dead::Dead, limiting, machine::Machine, settings::QueueEvent, statements,
+    unanswered::Unanswered,
 };
 use crate::{JobId, job::with_sources};
 
@@ -35,65 +40,68 @@ use crate::{JobId, job::with_sources};
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
 
 /// Beats until it is aborted.
-pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
-    let (heartbeat, lease) = (engine.settings.heartbeat, engine.settings.lease);
+pub(super) async fn beat_on(machine: Arc<Machine>) {
+    let (heartbeat, lease) = (machine.settings.heartbeat, machine.settings.lease);
     let trusted = lease * 9 / 10;
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
+    let mut unanswered = Unanswered::default();
     let mut next = stood + heartbeat;
     loop {
         let (now, over) = (Instant::now(), stood + trusted);
         // The end of the lease is not slept through, however soon the last question has failed.
         sleep_until(if now < over { over.min(next) } else { next }).await;
-        engine.lose_all_after(over);
+        machine.lose_all_after(over);
         let asked = Instant::now();
         let deadline = over.max(asked + heartbeat);
         next = asked + heartbeat;
         rounds += 1;
-        match timeout_at(deadline, engine.live()).await {
-            Ok(Ok(())) => {
+        let lived = timeout_at(deadline, machine.live(&mut unanswered)).await;
+        match lived.unwrap_or(Err(AskError::NoAnswer)) {
+            Ok(()) => {
                 stood = asked;
-                if engine.claims.prolong() {
-                    engine.wake.notify_one();
+                if machine.claims.prolong() {
+                    machine.wake.notify_one();
                 }
                 // The lease stands even if these fail: the cause may be a single row.
-                let tidied = timeout_at(next, engine.tidy(rounds, asked.elapsed())).await;
+                let tidying = machine.tidy(rounds, asked.elapsed(), &unanswered);
+                let tidied = timeout_at(next, tidying).await;
                 if let Err(error) = tidied.unwrap_or(Err(AskError::Silent(heartbeat))) {
-                    engine.report_failure(&error);
+                    machine.report_failure(&error);
                 }
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 // A statement that was refused is an answer.
                 if !error.is_of_the_statement() {
-                    engine.watch.lock().forget();
+                    machine.watch.lock().forget();
                 }
                 next = Instant::now() + heartbeat;
-                engine.report_failure(&error);
-            }
-            Err(_) => {
-                next = Instant::now() + heartbeat;
-                engine.watch.lock().forget();
-                let error = "there was no answer in time".to_owned();
-                engine.report(QueueEvent::ServerAway { error });
+                machine.report_failure(&error);
             }
         }
-        engine.lose_all_after(stood + trusted);
+        machine.lose_all_after(stood + trusted);
     }
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Prolongs the lease, and asks which claims stand.
-    async fn live(&self) -> Result<(), AskError> {
+    async fn live(&self, unanswered: &mut Unanswered) -> Result<(), AskError> {
         self.beat().await?;
-        self.look_at_claims().await
+        self.look_at_claims(unanswered).await
     }
 
     /// The question before this took so long.
-    async fn tidy(&self, rounds: u64, took: Duration) -> Result<(), AskError> {
+    async fn tidy(
+        &self,
+        rounds: u64,
+        took: Duration,
+        unanswered: &Unanswered,
+    ) -> Result<(), AskError> {
         self.look_at_workers(took).await?;
         self.sweep().await?;
         self.tell_of_discarded().await?;
-        if self.settings.history.is_some() {
-            self.ask_with_known(statements::FREE_WITH_HISTORY).await?;
+        let lost = unanswered.lost(self.settings.lease);
+        if !lost.is_empty() {
+            self.free(&lost).await?;
         }
         if rounds % 16 == 0 {
             let Dead { workers, untils } = self.watch.lock().dead();
@@ -106,17 +114,8 @@ impl PostgresEngine {
     }
 
     pub(super) async fn beat(&self) -> Result<(), AskError> {
-        if self.settings.history.is_none() {
-            return self.ask_with_known(statements::BEAT).await;
-        }
         let lease = self.settings.lease.as_secs_f64();
-        self.pulse.ask(statements::BEAT_ALONE, &[&self.worker, &lease]).await.map(drop)
-    }
-
-    async fn ask_with_known(&self, statement: &str) -> Result<(), AskError> {
-        let known = self.claims.known();
-        let lease = self.settings.lease.as_secs_f64();
-        self.pulse.ask(statement, &[&self.worker, &lease, &known]).await.map(drop)
+        self.pulse.ask(statements::BEAT, &[&self.worker, &lease]).await.map(drop)
     }
 
     /// Says that nothing of this machine is left, so that no machine waits for the end of its lease.
@@ -125,16 +124,16 @@ impl PostgresEngine {
         let _ = self.pulse.ask(statements::LEAVE, &[&self.worker]).await;
     }
 
-    async fn look_at_claims(&self) -> Result<(), AskError> {
-        let (ids, claims) = self.claims.standing();
-        if claims.is_empty() {
-            return Ok(());
-        }
-        let rows = self.pulse.ask(statements::STANDING, &[&ids, &claims]).await?;
-        let cancelled = rows.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
+    async fn look_at_claims(&self, unanswered: &mut Unanswered) -> Result<(), AskError> {
+        let (mut lost, asked) = (self.claims.standing(), Instant::now());
+        let rows = self.pulse.ask(statements::OWN, &[&self.worker]).await?;
+        let cancelled = rows.iter().filter(|row| row.get(2)).map(|row| row.get(1)).collect();
         self.claims.cancel_runs(&cancelled);
-        let standing: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
-        let lost = claims.into_iter().filter(|claim| !standing.contains(claim)).collect();
+        let claims = rows.iter().map(|row| (row.get(0), row.get(1)));
+        unanswered.look(self.claims.unknown(claims), asked);
+        for row in rows {
+            lost.remove(&row.get(1));
+        }
         self.lost(self.claims.lose(&lost));
         Ok(())
     }

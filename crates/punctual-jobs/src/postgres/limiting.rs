@@ -47,13 +47,6 @@
 
 use super::statements::not_paused;
 
-/// The rows that wait and have no ordering key.
-macro_rules! waits {
-    () => {
-        "ordering_key is null and claim is null and attempts < max_attempts"
-    };
-}
-
 /// How many microseconds a bucket of `$burst` tokens, one each `$gap` microseconds, is ahead of the present: none if it is full.
 /// If it is further ahead than such a bucket can be, the server's clock was set back, and there is one token.
 macro_rules! ahead {
@@ -138,89 +131,6 @@ macro_rules! rest {
                 " and burst = $10 and gap_us = $11)"
             ),
             " now)"
-        )
-    };
-}
-
-/// $4 the key that was served last: the first jobs of the keys whose turn it is.
-macro_rules! turns {
-    () => {
-        concat!(
-            "turns as materialized (
-  select priority, walk.key, rest, row_number() over () as turn
-    from (
-      select priority, is_round from unnest($12::int4[]) priority, (values (false), (true)) round(is_round)
-       order by priority, is_round
-    ) level
-    cross join lateral (
-      with recursive walk(key) as (
-        select case when is_round then '' else (select min(limit_key) from @schema.job
-          where name = $1 and priority = level.priority and limit_key <> '' and limit_key > $4 and due and ",
-            waits!(),
-            ") end
-        union all
-        select case when is_round and next.key > $4 then null else next.key end
-          from walk cross join lateral (select min(limit_key) from @schema.job
-            where name = $1 and priority = level.priority and limit_key <> '' and limit_key > walk.key and due and ",
-            waits!(),
-            ") next(key) where walk.key is not null
-      ) select key from walk where key is not null
-    ) walk
-    cross join lateral ",
-            rest!("walk.key"),
-            " taken
-    cross join lateral (
-      select id from @schema.job
-       where coalesce(rest > 0, true) and name = $1 and priority = level.priority and limit_key = walk.key and run_at <= now() and ",
-            waits!(),
-            " order by run_at, id limit 1 for update skip locked
-    ) can_begin
-   limit (select most from room)
-), served as materialized (
-  select priority, key, rest, turn, (select most from room) as most, count(*) over () as keys
-    from turns where priority = (select min(priority) from turns)
-), picked as materialized (
-  select id, key, turn, most, row_number() over (partition by key order by run_at, id) as nth
-    from served cross join lateral (
-      select id, run_at from @schema.job
-       where name = $1 and priority = served.priority and limit_key = served.key and run_at <= now() and ",
-            waits!(),
-            " order by run_at, id limit least((most + keys - 1) / keys, rest) for update skip locked
-    ) job
-)"
-        )
-    };
-}
-
-/// $4 the ordering key that was served last: the first jobs of the ordering keys after it.
-macro_rules! first_of_keys {
-    () => {
-        concat!(
-            "walk(key) as (
-  select min(ordering_key) from @schema.job
-   where ordering_key > $4 and name = $1 and due and claim is null and attempts < max_attempts
-  union all
-  select (select min(ordering_key) from @schema.job
-    where ordering_key > walk.key and name = $1 and due and claim is null and attempts < max_attempts)
-    from walk where key is not null
-), first as (
-  select job.id from walk cross join lateral (
-    select id, name, run_at, limit_key from @schema.job
-     where ordering_key = walk.key and claim is null and attempts < max_attempts
-     order by run_at, id limit 1) job
-   cross join lateral ",
-            rest!("job.limit_key"),
-            " taken
-   where job.name = $1 and job.run_at <= now() and coalesce(rest > 0, true)
-     and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
-   limit (select most from room)
-), picked as materialized (
-  select id, limit_key as key, 1::int8 as turn, most, row_number() over (partition by limit_key order by ordering_key) as nth
-    from room cross join lateral (
-      select id, limit_key, ordering_key from @schema.job
-       where id in (select id from first) and claim is null and attempts < max_attempts and run_at <= now()
-       for update skip locked) job
-)"
         )
     };
 }
@@ -321,33 +231,6 @@ select null::int8, null::int8, null, null, null::int4, null::int4, null, null, n
     };
 }
 
-/// Whether a job without an ordering key is due, of the kind and of the limit key of the bucket `b`.
-macro_rules! kind_waits {
-    () => {
-        concat!(
-            "(exists (select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now() and ",
-            waits!(),
-            ") or exists (select from @schema.job where name = $1 and limit_key <> '' and due and ",
-            waits!(),
-            "))"
-        )
-    };
-}
-
-macro_rules! key_waits {
-    () => {
-        concat!(
-            "case when b.limit_key = '' then exists (
-             select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now() and ",
-            waits!(),
-            ") else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
-             and j.limit_key <> '' and due and ",
-            waits!(),
-            ") end"
-        )
-    };
-}
-
 /// Whether a job with an ordering key is due, whatever its limit key.
 macro_rules! ordered_waits {
     () => {
@@ -361,17 +244,93 @@ macro_rules! ordered_waits {
 /// key. The key with the highest `turn` was served last. If it claims none for lack of a token, or because another machine is
 /// claiming jobs of this kind, there is one row without an id, which says after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken
 /// one of the slots: to be asked again.
-pub(crate) const CLAIM_TURNS: &str =
-    concat!("with recursive ", room!(), ", ", turns!(), claiming!(kind_waits!(), key_waits!()));
+pub(crate) const CLAIM_TURNS: &str = concat!(
+    "with recursive ",
+    room!(),
+    ", turns as materialized (
+  select priority, walk.key, rest, row_number() over () as turn
+    from (
+      select priority, is_round from unnest($12::int4[]) priority, (values (false), (true)) round(is_round)
+       order by priority, is_round
+    ) level
+    cross join lateral (
+      with recursive walk(key) as (
+        select case when is_round then '' else (select min(limit_key) from @schema.job
+          where name = $1 and priority = level.priority and limit_key <> '' and limit_key > $4 and due
+          and ordering_key is null and claim is null and attempts < max_attempts) end
+        union all
+        select case when is_round and next.key > $4 then null else next.key end
+          from walk cross join lateral (select min(limit_key) from @schema.job
+            where name = $1 and priority = level.priority and limit_key <> '' and limit_key > walk.key and due
+            and ordering_key is null and claim is null and attempts < max_attempts) next(key) where walk.key is not null
+      ) select key from walk where key is not null
+    ) walk
+    cross join lateral ",
+    rest!("walk.key"),
+    " taken
+    cross join lateral (
+      select id from @schema.job
+       where coalesce(rest > 0, true) and name = $1 and priority = level.priority and limit_key = walk.key and run_at <= now()
+         and ordering_key is null and claim is null and attempts < max_attempts
+         order by run_at, id limit 1 for update skip locked
+    ) can_begin
+   limit (select most from room)
+), served as materialized (
+  select priority, key, rest, turn, (select most from room) as most, count(*) over () as keys
+    from turns where priority = (select min(priority) from turns)
+), picked as materialized (
+  select id, key, turn, most, row_number() over (partition by key order by run_at, id) as nth
+    from served cross join lateral (
+      select id, run_at from @schema.job
+       where name = $1 and priority = served.priority and limit_key = served.key and run_at <= now()
+         and ordering_key is null and claim is null and attempts < max_attempts
+         order by run_at, id limit least((most + keys - 1) / keys, rest) for update skip locked
+    ) job
+)",
+    claiming!(
+        "(exists (select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now()
+         and ordering_key is null and claim is null and attempts < max_attempts)
+         or exists (select from @schema.job where name = $1 and limit_key <> '' and due
+         and ordering_key is null and claim is null and attempts < max_attempts))",
+        "case when b.limit_key = '' then exists (
+             select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now()
+             and ordering_key is null and claim is null and attempts < max_attempts)
+             else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
+             and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts) end"
+    )
+);
 
 /// The same for the first jobs of ordering keys, $4 after which. Fails as
 /// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does as well.
 pub(crate) const CLAIM_FIRST_LIMITED: &str = concat!(
-    "with recursive ",
-    room!(),
-    ", ",
-    first_of_keys!(),
-    claiming!(ordered_waits!(), ordered_waits!())
+"with recursive ",
+room!(),
+", walk(key) as (
+  select min(ordering_key) from @schema.job
+   where ordering_key > $4 and name = $1 and due and claim is null and attempts < max_attempts
+  union all
+  select (select min(ordering_key) from @schema.job
+    where ordering_key > walk.key and name = $1 and due and claim is null and attempts < max_attempts)
+    from walk where key is not null
+), first as (
+  select job.id from walk cross join lateral (
+    select id, name, run_at, limit_key from @schema.job
+     where ordering_key = walk.key and claim is null and attempts < max_attempts
+     order by run_at, id limit 1) job
+   cross join lateral ",
+    rest!("job.limit_key"),
+    " taken
+   where job.name = $1 and job.run_at <= now() and coalesce(rest > 0, true)
+     and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
+   limit (select most from room)
+), picked as materialized (
+  select id, limit_key as key, 1::int8 as turn, most, row_number() over (partition by limit_key order by ordering_key) as nth
+    from room cross join lateral (
+      select id, limit_key, ordering_key from @schema.job
+       where id in (select id from first) and claim is null and attempts < max_attempts and run_at <= now()
+       for update skip locked) job
+)",
+claiming!(ordered_waits!(), ordered_waits!())
 );
 
 /// Removes buckets that have been full for a while, some at a time: one that is not there is full.

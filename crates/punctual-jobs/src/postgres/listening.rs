@@ -11,57 +11,57 @@ use tokio_postgres::{AsyncMessage, Client, Error};
 
 use super::{
     connection::{AskError, Driver},
-    engine::PostgresEngine,
+    machine::Machine,
     statements,
 };
 
 /// Listens until it is aborted.
-pub(super) async fn listen_on(engine: Arc<PostgresEngine>) {
+pub(super) async fn listen_on(machine: Arc<Machine>) {
     loop {
         // The heartbeat reports a failure here, since it needs the same server.
-        let _ = listen(&engine).await;
-        sleep(engine.settings.heartbeat).await;
+        let _ = listen(&machine).await;
+        sleep(machine.settings.heartbeat).await;
     }
 }
 
-async fn listen(engine: &PostgresEngine) -> Result<(), AskError> {
-    let address = &engine.address;
-    let silence = engine.settings.lease / 2;
-    let (client, mut driver) = address.connect().await?;
+async fn listen(machine: &Machine) -> Result<(), AskError> {
+    let address = &machine.address;
+    let silence = machine.settings.lease / 2;
+    let (client, mut driver) = address.server.connect().await?;
     tokio::select! {
-        ended = ask(engine, &client, silence) => ended,
-        ended = hear(engine, &mut driver) => ended,
+        ended = ask(machine, &client, silence) => ended,
+        ended = hear(machine, &mut driver) => ended,
     }
     .map_err(AskError::Server)
 }
 
 /// Begins to listen, and asks for nothing from time to time: a connection that fell silent is found out by that.
-async fn ask(engine: &PostgresEngine, client: &Client, silence: Duration) -> Result<(), Error> {
-    let listen = engine.schema().name_in("listen @schema");
+async fn ask(machine: &Machine, client: &Client, silence: Duration) -> Result<(), Error> {
+    let listen = machine.address.schema.name_in("listen @schema");
     let mut question = format!("{}; {listen}", statements::GREETING);
     while let Ok(answer) = timeout(silence, client.batch_execute(&question)).await {
         answer?;
         if !question.is_empty() {
             // For notifications that were sent before.
-            engine.wake.notify_one();
-            engine.coming.tell(i64::MIN);
+            machine.wake.notify_one();
+            machine.coming.tell(i64::MIN);
             question.clear();
         }
-        sleep(engine.settings.heartbeat).await;
+        sleep(machine.settings.heartbeat).await;
     }
     Ok(())
 }
 
-async fn hear(engine: &PostgresEngine, driver: &mut Driver) -> Result<(), Error> {
+async fn hear(machine: &Machine, driver: &mut Driver) -> Result<(), Error> {
     poll_fn(|context| {
         loop {
             match std::task::ready!(driver.poll_message(context)) {
                 Some(Ok(AsyncMessage::Notification(told))) if told.payload() == "schedule" => {
-                    engine.schedules_changed.notify_one();
+                    machine.schedules_changed.notify_one();
                 }
                 Some(Ok(AsyncMessage::Notification(told))) => match moment(told.payload()) {
-                    Some(moment) => engine.coming.tell(moment),
-                    None => engine.wake.notify_one(),
+                    Some(moment) => machine.coming.tell(moment),
+                    None => machine.wake.notify_one(),
                 },
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),

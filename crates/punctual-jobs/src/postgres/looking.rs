@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, error::SqlState};
 
-use super::{connection::AskError, engine::PostgresEngine, statements::not_paused};
+use super::{connection::AskError, machine::Machine, statements::not_paused};
 use crate::{
     JobChange, JobFilter, JobId, JobStage, JobStatus, JobWait, KindCounts, Priority,
     job::payload::Payload,
@@ -100,7 +100,7 @@ with found as (
     cancelled = false, max_attempts = greatest(j.max_attempts, j.attempts + 1)
     from judged where j.id = judged.id and not runs and not is_taken returning 1
 ), told as (
-  select pg_notify('@channel', '') from moved
+  select @notify('') from moved
 )
 select runs, is_taken, (select count(*) from told) from judged";
 
@@ -113,7 +113,7 @@ with found as (
   update @schema.job j set max_attempts = j.attempts, last_error = coalesce(last_error, $2), cancelled = runs
     from found where j.id = found.id and (runs or is_left) returning ordering_key
 ), told as (
-  select pg_notify('@channel', '') from discarded where ordering_key is not null
+  select @notify('') from discarded where ordering_key is not null
 )
 select runs, (select count(*) from told) from found";
 
@@ -124,11 +124,11 @@ with found as (
 ), removed as (
   delete from @schema.job j using found where j.id = found.id and not runs returning ordering_key
 ), told as (
-  select pg_notify('@channel', '') from removed where ordering_key is not null
+  select @notify('') from removed where ordering_key is not null
 )
 select runs, (select count(*) from told) from found";
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
         let stage = filter.stage.map(JobStage::word);
         let limit = i64::try_from(filter.limit.unwrap_or(PAGE)).unwrap_or(i64::MAX);

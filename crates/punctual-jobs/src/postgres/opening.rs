@@ -1,29 +1,29 @@
-//! How a queue on PostgreSQL is opened, which loops it runs, what callers may ask, and how it ends: the engine is composed here.
+//! How a queue on PostgreSQL is opened, which loops it runs, what callers may ask, and how it ends.
 //!
-//! The loops know the [`engine`](super::engine), which is what they share, and nothing of each other beyond that. This file knows the loops.
+//! The loops know the [`machine`](super::machine), which is what they share, and nothing of each other beyond that. This file knows the loops.
 
 use std::{
     any::Any,
-    future::Future,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
 use punctual::{Grace, Handle};
-use tokio::runtime;
+use tokio::{runtime, task::JoinSet};
 
 use super::{
     coming::wake_on,
     connection::{Address, AskError},
-    engine::PostgresEngine,
     heartbeat::beat_on,
     listening::listen_on,
+    machine::Machine,
     past::prune_on,
     postgres_queue::PostgresQueue,
-    schedules::{self, Declared},
+    schedules::{self, Definition},
     settings::{Postgres, Settings},
-    tables,
+    statements::GREETING,
+    tables::TABLES,
     ticks::new_planner,
     worker::work,
 };
@@ -57,7 +57,22 @@ impl Postgres {
     /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
     pub fn migrate(self) -> Result<(), OpenError> {
         let (_, address, _) = self.checked()?;
-        block_on(tables::make(&address))?
+        new_runtime()?.block_on(make_tables(&address))
+    }
+}
+
+async fn make_tables(address: &Address) -> Result<(), OpenError> {
+    let server = |error: AskError| OpenError::Server(error.into_source());
+    let (client, driver) = address.server.connect().await.map_err(server)?;
+    // It ends with the client.
+    tokio::spawn(driver);
+    let made = async {
+        client.batch_execute(GREETING).await?;
+        TABLES.make(&client, &address.schema).await
+    };
+    match made.await.map_err(|error| server(AskError::Server(error)))? {
+        Some(found) => Err(OpenError::NewerTables { found, known: TABLES.newest() }),
+        None => Ok(()),
     }
 }
 
@@ -67,47 +82,47 @@ fn open(
     opening: Opening,
 ) -> Result<PostgresQueue, OpenError> {
     let definitions = opening.definitions;
-    let declared =
-        Declared::of(opening.declared, |kind, default| definitions.max_attempts(kind, default))?;
+    let declared = opening.declared.into_iter().map(|schedule| {
+        let max_attempts = |kind: &str, default| definitions.max_attempts(kind, default);
+        let definition = Definition::new(schedule, max_attempts).map(Definition::declared);
+        definition.map_err(|error| OpenError::Refused(Box::new(error)))
+    });
+    let declared = declared.collect::<Result<_, _>>()?;
     let seam = settings.seam.clone();
-    let engine_on = |runtime| {
-        PostgresEngine::new(executor, (address, settings), &definitions, declared, runtime)
-    };
-    let (engine, planner) = match seam {
+    let machine_on =
+        |runtime| Machine::new(executor, (address, settings), &definitions, declared, runtime);
+    let (machine, planner) = match seam {
         Some(Seam { runtime, planner, .. }) => {
-            let engine = engine_on(runtime.clone());
-            runtime.spawn(begin_in_a_simulation(Arc::clone(&engine)));
-            (engine, Some(planner))
+            let machine = machine_on(runtime.clone());
+            runtime.spawn(begin_in_a_simulation(Arc::clone(&machine)));
+            (machine, Some(planner))
         }
         None => {
             let runtime = new_runtime()?;
-            let engine = engine_on(runtime.handle().clone());
-            begin_on_a_thread(Arc::clone(&engine), runtime)?;
-            (engine, None)
+            let machine = machine_on(runtime.handle().clone());
+            begin_on_a_thread(Arc::clone(&machine), runtime)?;
+            (machine, None)
         }
     };
     // From here on its drop closes it.
-    let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);
-    engine.begin_schedules(opening.periodic, planner)?;
-    Ok(PostgresQueue { queue, engine })
+    let queue = JobQueue::owning(Arc::clone(&machine) as _, definitions);
+    machine.begin_schedules(opening.periodic, planner)?;
+    Ok(PostgresQueue { queue, machine })
 }
 
-fn begin_on_a_thread(
-    engine: Arc<PostgresEngine>,
-    runtime: runtime::Runtime,
-) -> Result<(), OpenError> {
+fn begin_on_a_thread(machine: Arc<Machine>, runtime: runtime::Runtime) -> Result<(), OpenError> {
     let (tell, told) = mpsc::channel();
     let body = move || {
         runtime.block_on(async {
-            match engine.begin().await {
+            match machine.begin().await {
                 Ok(()) => {
                     let _ = tell.send(Ok(()));
-                    engine.run().await;
+                    machine.run().await;
                 }
                 Err(error) => drop(tell.send(Err(error))),
             }
         });
-        engine.ended.cancel();
+        machine.ended.cancel();
         // The requests that are not done: their promises are dropped, and so kept.
         drop(runtime);
     };
@@ -119,16 +134,11 @@ fn begin_on_a_thread(
 }
 
 /// A real queue would not open without the server, and its process would be started again.
-async fn begin_in_a_simulation(engine: Arc<PostgresEngine>) {
-    while engine.begin_to_ask().await.is_err() {
+async fn begin_in_a_simulation(machine: Arc<Machine>) {
+    while machine.begin_to_ask().await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    engine.run().await;
-}
-
-/// Runs a future on a runtime of its own.
-fn block_on<F: Future>(future: F) -> Result<F::Output, OpenError> {
-    Ok(new_runtime()?.block_on(future))
+    machine.run().await;
 }
 
 fn new_runtime() -> Result<runtime::Runtime, OpenError> {
@@ -136,7 +146,7 @@ fn new_runtime() -> Result<runtime::Runtime, OpenError> {
     builder.enable_io().enable_time().build().map_err(OpenError::Thread)
 }
 
-impl Engine for PostgresEngine {
+impl Engine for Machine {
     fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle> {
         if self.claims.is_closing() {
             return QueueFuture::ready(Err(QueueError::ShutDown));
@@ -236,18 +246,20 @@ impl Engine for PostgresEngine {
     }
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Does what has to be done before the queue is open.
     async fn begin(&self) -> Result<(), OpenError> {
         let request_timeout = self.settings.request_timeout;
         let begin = async {
             let address = &self.address;
-            let shared = pooler::shares_backends(address.config(), address.connector()).await;
+            #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
+            let connector = address.connector.clone();
+            let shared = pooler::shares_backends(&address.server.config, connector).await;
             if shared.map_err(|error| OpenError::Server(error.into()))? {
                 let what = "two connections that are open at the same time have one backend";
                 return Err(OpenError::TransactionPooling(what.into()));
             }
-            tables::make(address).await?;
+            make_tables(address).await?;
             self.begin_to_ask().await.map_err(|error| OpenError::Server(error.into_source()))
         };
         let no_answer =
@@ -263,7 +275,7 @@ impl PostgresEngine {
         if self.handled_names().is_empty() {
             return Ok(());
         }
-        let _place_of_the_listener = self.address.connect().await?;
+        let _place_of_the_listener = self.address.server.connect().await?;
         for connection in [&self.work, &self.pulse, &self.ticking] {
             connection.ask("select", &[]).await?;
         }
@@ -310,15 +322,13 @@ impl PostgresEngine {
         if self.handled_names().is_empty() {
             return self.stop.cancelled().await;
         }
-        let beats = tokio::spawn(beat_on(Arc::clone(self)));
-        let listens = tokio::spawn(listen_on(Arc::clone(self)));
-        let wakes = tokio::spawn(wake_on(Arc::clone(self)));
-        let prunes = tokio::spawn(prune_on(Arc::clone(self)));
+        let mut loops = JoinSet::new();
+        loops.spawn(beat_on(Arc::clone(self)));
+        loops.spawn(listen_on(Arc::clone(self)));
+        loops.spawn(wake_on(Arc::clone(self)));
+        loops.spawn(prune_on(Arc::clone(self)));
         work(self).await;
-        beats.abort();
-        listens.abort();
-        wakes.abort();
-        prunes.abort();
+        loops.abort_all();
         self.finish_telling().await;
     }
 

@@ -13,7 +13,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_postgres::Row;
 
-use super::{connection::AskError, engine::PostgresEngine};
+use super::{
+    connection::{AskError, Param},
+    machine::Machine,
+    results::PRUNE_RESULTS,
+};
 use crate::{HistoryFilter, JobId, JobOutcome, PastRun, queue::history::PAGE};
 
 /// $1 job, $2 kind, $3 schedule, $4 run before which, $5 how many.
@@ -45,31 +49,31 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Takes old runs and old results off until it is aborted, if this machine keeps a history or handles a kind with results.
-pub(super) async fn prune_on(engine: Arc<PostgresEngine>) {
-    let keep = engine.settings.history;
-    let has_results = engine.definitions.kinds.values().any(|kind| kind.keeps_results);
+pub(super) async fn prune_on(machine: Arc<Machine>) {
+    let keep = machine.settings.history;
+    let has_results = machine.definitions.kinds.values().any(|kind| kind.keeps_results);
     if keep.is_none() && !has_results {
         return;
     }
     let pause = keep.map_or(LONGEST, |keep| (keep / LOOKS).clamp(SHORTEST, LONGEST));
     loop {
-        // What fails is made up for by the next look.
         if let Some(keep) = keep {
-            while engine.prune(keep).await.is_ok_and(|gone| gone >= PRUNED_AT_MOST) {}
+            // A century: what is longer is no interval of the server's.
+            machine.prune(PRUNE, &[&keep.as_secs_f64().min(3.2e9)]).await;
         }
         if has_results {
-            while engine.prune_results().await.is_ok_and(|gone| gone >= PRUNED_AT_MOST) {}
+            machine.prune(PRUNE_RESULTS, &[]).await;
         }
         sleep(pause).await;
     }
 }
 
-impl PostgresEngine {
-    async fn prune(&self, keep: Duration) -> Result<i64, AskError> {
-        // A century: what is longer is no interval of the server's.
-        let seconds = keep.as_secs_f64().min(3.2e9);
-        let rows = self.ticking.ask(PRUNE, &[&seconds]).await?;
-        Ok(rows.first().map_or(0, |row| row.get(0)))
+impl Machine {
+    /// Has rows removed until there are few. What fails is made up for by the next look.
+    async fn prune(&self, statement: &str, params: &[Param<'_>]) {
+        let is_to_go_on =
+            |rows: Vec<Row>| rows.first().is_some_and(|row| row.get::<_, i64>(0) >= PRUNED_AT_MOST);
+        while self.ticking.ask(statement, params).await.is_ok_and(is_to_go_on) {}
     }
 
     pub(super) async fn past_runs(&self, filter: HistoryFilter) -> Result<Vec<PastRun>, AskError> {

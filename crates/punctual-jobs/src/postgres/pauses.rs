@@ -4,7 +4,7 @@
 //! and not locked, so no claim waits for a pause, and no pause for a claim. A pause that has ended by itself leaves its row, which the
 //! next pause of the kind takes over: there are as many rows as kinds.
 
-use super::{connection::AskError, engine::PostgresEngine, moment::moment};
+use super::{connection::AskError, machine::Machine, moment::moment};
 use crate::When;
 
 /// $1 kind, $2 moment, $3 delay in seconds; without either the pause has no end.
@@ -18,9 +18,9 @@ const RESUME: &str = "\
 with gone as (
   delete from @schema.job_pause where name = $1 returning until
 )
-select pg_notify('@channel', '') from gone where until > clock_timestamp()";
+select @notify('') from gone where until > clock_timestamp()";
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn pause(&self, kind: &str, until: Option<When>) -> Result<(), AskError> {
         let clock = self.executor.clock();
         let (time, delay) = until.map_or((None, None), |until| moment(until, clock));

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use super::engine::PostgresEngine;
+use super::machine::Machine;
 use crate::JobQueue;
 
 /// A queue on PostgreSQL, from [`Jobs::open`](crate::Jobs::open) with [`Postgres`](crate::Postgres): a [`JobQueue`] whose database
@@ -25,7 +25,7 @@ use crate::JobQueue;
 #[derive(Clone)]
 pub struct PostgresQueue {
     pub(super) queue: JobQueue,
-    pub(super) engine: Arc<PostgresEngine>,
+    pub(super) machine: Arc<Machine>,
 }
 
 impl PostgresQueue {
@@ -33,8 +33,8 @@ impl PostgresQueue {
     /// memory. It owns the queue if that one does. Does not block.
     #[must_use]
     pub fn of(queue: &JobQueue) -> Option<Self> {
-        let engine = Arc::clone(&queue.engine).into_any().downcast().ok()?;
-        Some(Self { queue: queue.clone(), engine })
+        let machine = Arc::clone(&queue.engine).into_any().downcast().ok()?;
+        Some(Self { queue: queue.clone(), machine })
     }
 }
 

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::{
     connection::AskError,
-    engine::PostgresEngine,
+    machine::Machine,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
 use crate::{JobId, JobState, JobValue, QueueError, QueueFuture};
@@ -20,7 +20,7 @@ select j.claim is not null, j.attempts, j.max_attempts, j.last_error,
   from (select) one left join @schema.job j on j.id = $1";
 
 /// One row: how many results are gone whose time is over.
-const PRUNE_RESULTS: &str = "\
+pub(super) const PRUNE_RESULTS: &str = "\
 with old as (
   select job from @schema.job_result where until < clock_timestamp() order by until limit 1000 for update skip locked
 ), gone as (
@@ -28,7 +28,7 @@ with old as (
 )
 select count(*) from gone";
 
-impl PostgresEngine {
+impl Machine {
     pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
         let rows = self.ask(STATE, &[&id.0]).await?;
         Ok(rows.first().map_or(JobState::Gone, state))
@@ -52,11 +52,6 @@ impl PostgresEngine {
             }
         });
         reply
-    }
-
-    pub(super) async fn prune_results(&self) -> Result<i64, AskError> {
-        let rows = self.ticking.ask(PRUNE_RESULTS, &[]).await?;
-        Ok(rows.first().map_or(0, |row| row.get(0)))
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::{
     claims::{Claimed, End},
     ending::How,
-    engine::PostgresEngine,
+    machine::Machine,
     statements,
 };
 use crate::{
@@ -27,27 +27,27 @@ use crate::{
 
 /// The task of a run.
 struct Body {
-    engine: Arc<PostgresEngine>,
+    machine: Arc<Machine>,
     definition: Arc<Definition>,
     job: Claimed,
     tell: oneshot::Sender<Outcome>,
 }
 
 /// Runs a job that was claimed, and returns how that has ended.
-pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
+pub(super) async fn run(machine: Arc<Machine>, job: Claimed) -> How {
     let after_default =
         |error: String| How::Ended(Outcome::Failed(error, backoff::exponential(job.begun)));
-    let Some(definition) = engine.definitions.handled(&job.name).map(Arc::clone) else {
+    let Some(definition) = machine.definitions.handled(&job.name).map(Arc::clone) else {
         return after_default(format!("nothing in this process handles the job {:?}", job.name));
     };
     let claim = job.claim;
-    let Some(released) = engine.claims.begin(&job, definition.name) else {
-        return How::Freed;
+    let Some(released) = machine.claims.begin(&job, definition.name) else {
+        return How::Freed(None);
     };
     let (tell, told) = oneshot::channel();
-    let body = Body { engine: Arc::clone(&engine), definition, job: job.clone(), tell };
+    let body = Body { machine: Arc::clone(&machine), definition, job: job.clone(), tell };
     if let Err(error) = body.submit() {
-        engine.claims.end(claim, End::Over);
+        machine.claims.end(claim, End::Over);
         return How::Refused(error.to_string());
     }
     let told = tokio::select! {
@@ -56,26 +56,27 @@ pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
         Ok(()) = released => None,
     };
     let (end, how) = match told {
-        None => (End::StillRuns, How::Freed),
-        Some(Ok(Outcome::Failed(..))) if engine.claims.has_asked() => (End::Over, How::Freed),
+        None => (End::StillRuns, How::Freed(None)),
+        Some(Ok(Outcome::Failed(error, _))) if machine.claims.has_asked() => {
+            (End::Over, How::Freed(Some(error)))
+        }
         Some(Ok(outcome @ Outcome::Succeeded(_))) => (End::Ran, How::Ended(outcome)),
         Some(Ok(outcome)) => (End::Over, How::Ended(outcome)),
         // A task that has begun always tells.
         Some(Err(_)) => (End::Over, How::Refused("it has dropped the task".to_owned())),
     };
-    engine.claims.end(claim, end);
+    machine.claims.end(claim, end);
     how
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Returns the fencing token of a run, which is its claim. The question waits for no row, and goes where nothing does:
     /// the handler may have a transaction open that holds this very job.
     async fn fencing_token(&self, id: i64, claim: i64) -> Result<u64, QueueError> {
         if !self.claims.stands(claim) {
             return Err(QueueError::Lost);
         }
-        let (ids, claims) = (vec![id], vec![claim]);
-        let rows = self.pulse.ask(statements::STANDING, &[&ids, &claims]).await?;
+        let rows = self.pulse.ask(statements::STANDING, &[&id, &claim]).await?;
         rows.first().ok_or(QueueError::Lost)?;
         Ok(u64::try_from(claim).unwrap_or(0))
     }
@@ -83,9 +84,9 @@ impl PostgresEngine {
 
 impl Body {
     fn submit(self) -> Result<(), punctual::RejectedExecutionError> {
-        let engine = Arc::clone(&self.engine);
+        let machine = Arc::clone(&self.machine);
         // This thread must not run it, whatever the executor would do, and must not wait for room: heartbeats would stop.
-        let task = engine.executor.task().name(self.definition.name).abort_if_rejected();
+        let task = machine.executor.task().name(self.definition.name).abort_if_rejected();
         match self.definition.timeout {
             None => task.execute(move || self.run()),
             // A task that is repeated once has its limit counted from the start of its run.
@@ -100,11 +101,11 @@ impl Body {
     }
 
     fn run(self) {
-        let Self { engine, definition, job, tell } = self;
-        let clock = engine.executor.clock();
-        let (stop, began) = run::begin(&engine.executor, definition.timeout);
-        engine.claims.attach(job.claim, &stop);
-        let asks = Arc::clone(&engine);
+        let Self { machine, definition, job, tell } = self;
+        let clock = machine.executor.clock();
+        let (stop, began) = run::begin(&machine.executor, definition.timeout);
+        machine.claims.attach(job.claim, &stop);
+        let asks = Arc::clone(&machine);
         let (id, claim) = (job.id, job.claim);
         let draw_fencing_token = move || {
             let me = Arc::clone(&asks);
@@ -120,7 +121,7 @@ impl Body {
             tick: job.tick,
             traceparent: job.traceparent,
             stop,
-            queue: JobQueue::borrowing(Arc::clone(&engine) as _, Arc::clone(&engine.definitions)),
+            queue: JobQueue::borrowing(Arc::clone(&machine) as _, Arc::clone(&machine.definitions)),
             draw_fencing_token: Box::new(draw_fencing_token),
             fence: OnceLock::new(),
         };

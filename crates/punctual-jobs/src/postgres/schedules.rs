@@ -7,7 +7,7 @@
 //! * [`settling`]: what becomes of the ticks that are due; a function, without a clock or a database.
 //! * [`texts`]: the statements, and why two machines settle no tick twice.
 //! * [`ticker`]: which rows are looked at, and when.
-//! * [`row`]: how a definition is written and read. [`declared`]: those of the code. [`calls`] and [`status`]: what a program asks, and is told.
+//! * [`row`]: how a definition is written and read. [`calls`] and [`status`]: what a program asks, and is told.
 //!
 //! # Why no tick is lost or taken twice
 //!
@@ -26,7 +26,6 @@
 //! wins or does not, as the program says ([`OnEdit`]).
 
 mod calls;
-mod declared;
 mod definition;
 mod row;
 mod settling;
@@ -40,4 +39,4 @@ pub use self::{
     definition::{OnEdit, Overlap, Schedule},
     status::ScheduleStatus,
 };
-pub(super) use self::{declared::Declared, ticker::tick_on};
+pub(super) use self::{row::Definition, ticker::tick_on};

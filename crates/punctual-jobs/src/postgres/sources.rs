@@ -30,9 +30,10 @@ use super::{
     claiming,
     connection::{AskError, Param},
     ending::Ended,
-    engine::PostgresEngine,
     frontier::{Frontier, LEVELS, Mark},
-    limiting, statements,
+    limiting,
+    machine::Machine,
+    statements,
 };
 use crate::job::job_limit::{JobWindow, Limits};
 
@@ -40,19 +41,19 @@ use crate::job::job_limit::{JobWindow, Limits};
 const AGAIN: u32 = 3;
 
 pub(super) struct Sources {
-    engine: Arc<PostgresEngine>,
+    machine: Arc<Machine>,
     /// In the order in which they are asked.
     all: Vec<Source>,
     /// Jobs may have become due since the last claim.
-    marks: bool,
+    pub(super) marks: bool,
     /// Jobs with a limit key may be due.
     has_keyed: bool,
     /// The priorities that jobs without an ordering key may have.
     levels: Vec<i32>,
     /// How long it is until there is a token for a job that waits for one, or another look is to follow for another reason.
-    again: Option<Duration>,
-    /// When the last claim was asked for.
-    asked: Instant,
+    pub(super) again: Option<Duration>,
+    /// When the last claim was asked for, after what had become due was marked, which may take long.
+    pub(super) asked: Instant,
 }
 
 /// Which jobs of its kinds a source has.
@@ -81,22 +82,22 @@ struct Source {
 
 /// One claim: what all sources have given so far.
 struct Claim {
-    engine: Arc<PostgresEngine>,
+    machine: Arc<Machine>,
     most: usize,
     rows: Vec<Row>,
     again: Option<Duration>,
 }
 
 impl Sources {
-    pub(super) fn of(engine: &Arc<PostgresEngine>) -> Self {
+    pub(super) fn of(machine: &Arc<Machine>) -> Self {
         let mut all = Vec::new();
         let mut add = |names: &[&'static str], limits, which: &[Which]| {
             all.extend(which.iter().map(|which| Source::new(*which, names.to_vec(), limits)));
         };
-        let limits_of = |name: &&str| engine.definitions.handled(name).map(|kind| kind.limits);
+        let limits_of = |name: &&str| machine.definitions.handled(name).map(|kind| kind.limits);
         let is_limited = |name: &&str| limits_of(name).is_some_and(Limits::is_some);
         let (limited, others): (Vec<_>, Vec<_>) =
-            engine.handled_names().into_iter().partition(is_limited);
+            machine.handled_names().into_iter().partition(is_limited);
         for name in limited {
             let limits = limits_of(&name).unwrap_or_default();
             add(&[name], limits, &[Which::Turns, Which::Ordered]);
@@ -105,7 +106,7 @@ impl Sources {
             add(&others, Limits::default(), &[Which::Plain, Which::Keyed, Which::Ordered]);
         }
         Self {
-            engine: Arc::clone(engine),
+            machine: Arc::clone(machine),
             all,
             marks: true,
             has_keyed: false,
@@ -115,32 +116,18 @@ impl Sources {
         }
     }
 
-    pub(super) fn look_for_due(&mut self) {
-        self.marks = true;
-    }
-
     /// Whether one of these runs had a slot, which is free for the next job now.
     pub(super) fn are_freed_by(&self, ended: &[Ended]) -> bool {
         let limited = || self.all.iter().filter(|source| source.which == Which::Turns);
         ended.iter().any(|ended| limited().any(|source| source.names[0] == ended.job.name))
     }
 
-    /// Returns after how long to look again, as the last claim has found.
-    pub(super) fn again(&self) -> Option<Duration> {
-        self.again
-    }
-
-    /// Returns when the last claim was asked for, after what had become due was marked, which may take long.
-    pub(super) fn asked(&self) -> Instant {
-        self.asked
-    }
-
     /// Claims so many jobs, from one source after the other.
     pub(super) async fn claim(&mut self, most: usize) -> Result<Vec<Row>, AskError> {
         begin_with_another(&mut self.all);
         self.all.iter_mut().for_each(|source| source.frontier.begin());
-        let engine = Arc::clone(&self.engine);
-        let mut claim = Claim { engine, most, rows: Vec::new(), again: None };
+        let machine = Arc::clone(&self.machine);
+        let mut claim = Claim { machine, most, rows: Vec::new(), again: None };
         let answer = self.claim_from_all(&mut claim).await;
         let is_full = claim.is_full();
         let mut keyed_follows = false;
@@ -156,7 +143,7 @@ impl Sources {
             Err(error) if claim.rows.is_empty() => Err(error),
             Err(error) => {
                 // The jobs that were claimed before have to run.
-                self.engine.report_failure(&error);
+                self.machine.report_failure(&error);
                 Ok(claim.rows)
             }
             Ok(()) => Ok(claim.rows),
@@ -206,7 +193,7 @@ impl Sources {
             let has_several = self.ranked().count() > 1;
             let ranked = self.ranked().filter(|_| has_several);
             let names: Vec<_> = ranked.flat_map(|source| &source.names).copied().collect();
-            let rows = self.engine.work.ask_prepared(statements::MARK_DUE, &[&names]).await?;
+            let rows = self.machine.work.ask_prepared(statements::MARK_DUE, &[&names]).await?;
             let Some(row) = rows.first() else { break };
             self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
             self.has_keyed |= row.get::<_, bool>(1);
@@ -266,7 +253,7 @@ impl Source {
                 statement,
                 &[
                     &begins.names,
-                    &claim.engine.worker,
+                    &claim.machine.worker,
                     &more,
                     &begins.priorities,
                     &begins.micros,
@@ -307,7 +294,7 @@ impl Source {
                 claim
                     .ask(
                         claiming::CLAIM_FIRST,
-                        &[&self.names, &claim.engine.worker, &claim.more(), &self.last_key],
+                        &[&self.names, &claim.machine.worker, &claim.more(), &self.last_key],
                     )
                     .await?
             };
@@ -341,11 +328,11 @@ impl Source {
         let (of_kind, of_key) = (self.limits.kind.window, self.limits.key.window);
         let params: [Param<'_>; 11] = [
             &self.names[0],
-            &claim.engine.worker,
+            &claim.machine.worker,
             &claim.more(),
             &self.last_key,
             &count(self.limits.kind.at_once),
-            &first_slot(&claim.engine.worker),
+            &first_slot(&claim.machine.worker),
             &count(self.limits.key.at_once),
             &burst(of_kind),
             &of_kind.map(gap),
@@ -385,7 +372,7 @@ impl Claim {
         params: &[Param<'_>],
     ) -> Result<Option<Vec<Row>>, AskError> {
         for _ in 0..=AGAIN {
-            match self.engine.work.ask_prepared(statement, params).await {
+            match self.machine.work.ask_prepared(statement, params).await {
                 Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {}
                 answer => return answer.map(Some),
             }

@@ -10,7 +10,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]).
+//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`in_a_transaction`]).
 //!
 //! # Ordering keys
 //!
@@ -69,86 +69,42 @@ set search_path = pg_catalog"
 /// would pay for that compilation and gain nothing.
 pub(crate) const GREETING: &str = greeting!("100ms");
 
-/// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
-/// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
-pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
-
-/// The same on the connection that claims jobs and writes down how they have ended. Its statements are asked again and again, and the
-/// server would plan the longer ones anew each time, which takes longer than carrying them out. So it plans each once, without
-/// looking at the parameters. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it may
-/// only have looks at an index, which cost the same beside many rows.
-pub(crate) const GREETING_OF_WORK: &str = concat!(
-    greeting!("100ms"),
-    ";
+/// Has the server plan each statement once, without looking at the parameters: it would plan the longer ones anew each time, which takes
+/// longer than carrying them out. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it
+/// may only have looks at an index, which cost the same beside many rows.
+macro_rules! planned_once {
+    ($greeting:expr) => {
+        concat!(
+            $greeting,
+            ";
 set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off;
 set enable_bitmapscan = off;
 set enable_hashjoin = off;
 set enable_mergejoin = off"
-);
+        )
+    };
+}
+
+/// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
+/// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
+pub(crate) const GREETING_OF_VERBS: &str = planned_once!(greeting!("1ms"));
+
+/// The same on the connection that claims jobs and writes down how they have ended.
+pub(crate) const GREETING_OF_WORK: &str = planned_once!(greeting!("100ms"));
 
 /// Tells the machines that a job is `$due` now, or when it will be. A moment that is more than a minute ahead is not told: each machine
-/// asks again for the [next](super::coming) before it comes.
+/// asks again for the [next](super::coming) before it comes. A transaction of the program's own tells it, because it may be committed
+/// after the moment.
 macro_rules! told {
     ($due:literal) => {
         concat!(
             "case when ",
             $due,
-            " then pg_notify('@channel', '') when run_at < clock_timestamp() + interval '1 minute' then pg_notify('@channel', 'at ' || (extract(epoch from run_at) * 1000000)::int8) end"
+            " then @notify('') when run_at < clock_timestamp() + interval '1 minute' then @notify('at ' || (extract(epoch from run_at) * 1000000)::int8) end"
         )
     };
 }
-
-/// The version of the tables.
-pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
-
-/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 priority, $9 limit key or
-/// the empty text, $10 trace context, $11 whether the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
-/// again.
-///
-/// A job with that key that runs loses it, and is retired: it is over when its attempt is.
-pub(crate) const SEND: &str = concat!("\
-with moment as materialized (
-  select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
-), runs as (
-  select id from @schema.job where key = $7 and claim is not null for update
-), retired as (
-  update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
-), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10
-    from moment, (select count(*) from retired) before_the_key_is_free
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
-    name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when $11 and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when $11 and j.attempts = 0 then j.due else excluded.due end,
-    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
-    limit_key = excluded.limit_key, traceparent = excluded.traceparent
-   where j.claim is null
-  returning id, due, run_at
-)
-select id, false, ", told!("due"), " from sent");
-
-/// The same without $11, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
-/// if that job has ended or come just now: to be asked again.
-///
-/// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
-/// inserted, moved or removed a job with that key and is not committed.
-pub(crate) const SEND_UNIQUE: &str = concat!("\
-with moment as materialized (
-  select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
-), sent as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10 from moment
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
-  returning id, due, run_at
-), told as (
-  select ", told!("due"), " from sent
-)
-select id, false, (select count(*) from told) from sent
-union all
-select id, true, 0 from @schema.job
- where key = $7 and (claim is not null or attempts < max_attempts) and not exists (select from sent)");
 
 /// $1 key, $2 moment, $3 delay in seconds
 pub(crate) const RESCHEDULE: &str = concat!("\
@@ -174,17 +130,18 @@ with found as (
   update @schema.job j set key = null, retired = true, cancelled = true
     from found where j.id = found.id and runs
 )
-select id, runs, (select pg_notify('@channel', '') from removed where ordering_key is not null) from found";
+select id, runs, (select @notify('') from removed where ordering_key is not null) from found";
 
 /// $1 key: a row if a job that waits or runs has it.
 pub(crate) const HAS_KEY: &str =
     "select from @schema.job where key = $1 and (claim is not null or attempts < max_attempts)";
 
-/// $1 ids, $2 claims: which of them stand, and which jobs were cancelled.
-pub(crate) const STANDING: &str = "\
-select run.claim, coalesce(job.cancelled, false)
-  from unnest($1::int8[], $2::int8[]) as run(id, claim)
-  join @schema.job job on job.id = run.id and job.claim = run.claim";
+/// $1 id, $2 claim: a row if it stands.
+pub(crate) const STANDING: &str = "select from @schema.job where id = $1 and claim = $2";
+
+/// $1 worker: its claims, with their jobs, and which of these were cancelled.
+pub(crate) const OWN: &str =
+    "select id, claim, cancelled from @schema.job where claim is not null and worker = $1";
 
 /// $1 schedule, $2 ticks, $3 name, $4 payload, $5 ordering key, $6 attempts. Of the ticks that have come the last is
 /// taken for all, unless the row has passed it. If a job of the schedule waits, none is enqueued, and that one is made
@@ -221,7 +178,7 @@ with moment as materialized (
   select $3, $4, $5, newest, clock_timestamp(), true, $6 from taken, asked where not exists (select from waiting)
   returning 1
 ), told as (
-  select pg_notify('@channel', '')
+  select @notify('')
     from (select from enqueued union all select from brought_forward) due limit 1
 )
 select newest, exists (select from taken), exists (select from enqueued), early,
@@ -279,7 +236,7 @@ macro_rules! end {
     worker = case when discards then j.worker end, untold = discards,
     attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
     max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
-    last_error = coalesce(error, last_error),
+    last_error = case when how = 'freed' and not discards then last_error else coalesce(error, last_error) end,
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
@@ -288,7 +245,7 @@ macro_rules! end {
 )",
             $history,
             ", told as (
-  select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
+  select @notify('') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
 )
 select ended.claim, case
@@ -309,7 +266,8 @@ select ended.claim, case
 /// `lost` nothing is changed.
 ///
 /// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
-/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
+/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once, and the error is for the
+/// history alone, unless the job is discarded.
 /// A job that was cancelled while it ran and is not retired has no further attempt, unless it `ran`. One that was retired is
 /// gone in each case. Whether it was is read under the lock: a transaction may
 /// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
@@ -327,59 +285,11 @@ pub(crate) const END_WITH_HISTORY: &str = end!(
 )"
 );
 
-macro_rules! lives {
-    () => {
-        "insert into @schema.job_worker (id, until, lease_us)
-  values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8)
-  on conflict (id) do update set until = excluded.until, lease_us = excluded.lease_us"
-    };
-}
-
-macro_rules! freeing {
-    ($columns:literal, $history:literal) => {
-        concat!(
-            "unknown as (
-  select id, retired",
-            $columns,
-            " from @schema.job
-   where claim is not null and worker = $1 and not claim = any($3)
-     and claimed_at < now() - make_interval(secs => $2)
-   for update skip locked
-), gone as (
-  delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired returning 1
-), freed as (
-  update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
-    attempts = j.attempts - case when j.cancelled then 0 else 1 end
-    from unknown where j.id = unknown.id and not unknown.retired returning 1
-)",
-            $history,
-            "
-select pg_notify('@channel', '') from (select from freed union all select from gone) any_of_them limit 1"
-        )
-    };
-}
-
-/// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
-/// it has no run; one that is younger than the lease may have its answer under way.
-pub(crate) const BEAT: &str = concat!("with beat as (\n  ", lives!(), "\n), ", freeing!("", ""));
-
-/// $1 worker, $2 lease in seconds: the same for a machine that keeps a history, which waits for no lock of that table. It frees by
-/// [`FREE_WITH_HISTORY`].
-pub(crate) const BEAT_ALONE: &str = lives!();
-
-/// The parameters of [`BEAT`]: frees the claims of which the answer was lost, and writes each into the history.
-pub(crate) const FREE_WITH_HISTORY: &str = concat!(
-    "with ",
-    freeing!(
-        ", name, key, schedule, tick, attempts, worker, claimed_at",
-        ", noted as (
-  insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
-  select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
-    coalesce(claimed_at, clock_timestamp()), case when retired then 'cancelled' else 'freed' end,
-    'the answer to the claim was lost, and nothing has run' from unknown
-)"
-    )
-);
+/// $1 worker, $2 lease in seconds: the worker lives.
+pub(crate) const BEAT: &str = "\
+insert into @schema.job_worker (id, until, lease_us)
+values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8)
+on conflict (id) do update set until = excluded.until, lease_us = excluded.lease_us";
 
 /// $1 worker
 pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
@@ -431,9 +341,9 @@ macro_rules! sweep {
     run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
     from dead where j.id = dead.id and not dead.retired returning j.run_at, j.attempts < j.max_attempts as waits
 ), told as (
-  select pg_notify('@channel', '') from dead where wakes limit 1
+  select @notify('') from dead where wakes limit 1
 ), coming as (
-  select pg_notify('@channel', 'at ' || (extract(epoch from min(run_at)) * 1000000)::int8) from swept where waits having count(*) > 0
+  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8) from swept where waits having count(*) > 0
 )
 select name, count(*), (select count(*) from told) + (select count(*) from coming) from dead group by name"
         )
@@ -488,10 +398,14 @@ select told.id from told
     or not exists (select from @schema.job j
      where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
 
-/// Returns a statement that waits for locks, as long as the lock time-out of its transaction says: an error of one
-/// that does not would end a transaction of the program's own.
-pub(crate) fn waiting(statement: &str) -> String {
-    statement.replace(" nowait", "").replace(" skip locked", "")
+/// Returns a statement for a transaction of the program's own. It waits for locks as long as the lock time-out of the transaction says,
+/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead.
+pub(crate) fn in_a_transaction(statement: &str) -> String {
+    statement
+        .replace(" nowait", "")
+        .replace(" skip locked", "")
+        .replace("@notify(", "pg_notify('@channel', ")
+        .replace("run_at < clock_timestamp() + interval '1 minute'", "isfinite(run_at)")
 }
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of
@@ -515,5 +429,4 @@ select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from no
      and run_at > (select at from since) and run_at < now() + interval '1 day' order by run_at limit 1)
 ) coming";
 
-pub(crate) const WORKERS: &str =
-    "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";
+pub(crate) const WORKERS: &str = "select id, until, lease_us from @schema.job_worker";

@@ -19,12 +19,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
 
-use super::{
-    connection::AskError,
-    engine::PostgresEngine,
-    statements,
-    told::{Stage, Told},
-};
+use super::{connection::AskError, machine::Machine, statements, told::Told};
 use crate::{
     DiscardedJob, JobId,
     job::payload::Payload,
@@ -33,13 +28,13 @@ use crate::{
 
 /// The task that calls the callback.
 struct Call {
-    engine: Arc<PostgresEngine>,
+    machine: Arc<Machine>,
     id: i64,
     attempts: i32,
     has_begun: bool,
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Writes down which discarded jobs were told, and tells of the others.
     pub(super) async fn tell_of_discarded(&self) -> Result<(), AskError> {
         let _turn = self.telling.turn.lock().await;
@@ -94,10 +89,10 @@ impl PostgresEngine {
     }
 
     fn begin_telling(&self, discarded: DiscardedJob) {
-        let (id, Some(engine)) = (discarded.id.0, self.me.upgrade()) else { return };
+        let (id, Some(machine)) = (discarded.id.0, self.me.upgrade()) else { return };
         let attempts = i32::try_from(discarded.attempts).unwrap_or(i32::MAX);
-        self.telling.jobs.lock().insert(id, Told { attempts, stage: Stage::Telling });
-        let call = Call { engine, id, attempts, has_begun: false };
+        self.telling.jobs.lock().insert(id, Told { attempts, is_called: false });
+        let call = Call { machine, id, attempts, has_begun: false };
         let task = self.executor.task().abort_if_rejected();
         // The task of a refusal is dropped here, and gives the job back.
         let _ = task.execute(move || call.run(&discarded));
@@ -108,19 +103,19 @@ impl Call {
     fn run(mut self, discarded: &DiscardedJob) {
         // A callback that panics was called: it is not called again.
         self.has_begun = true;
-        let engine = Arc::clone(&self.engine) as Arc<dyn Engine>;
-        let _handling = Handling::begin(&engine);
-        self.engine.definitions.tell_discarded(discarded);
+        let machine = Arc::clone(&self.machine) as Arc<dyn Engine>;
+        let _handling = Handling::begin(&machine);
+        self.machine.definitions.tell_discarded(discarded);
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let telling = &self.engine.telling;
+        let telling = &self.machine.telling;
         if self.has_begun {
-            let told = Told { attempts: self.attempts, stage: Stage::Told };
+            let told = Told { attempts: self.attempts, is_called: true };
             telling.jobs.lock().insert(self.id, told);
-            self.engine.tell_soon();
+            self.machine.tell_soon();
         } else {
             telling.jobs.lock().remove(&self.id);
         }

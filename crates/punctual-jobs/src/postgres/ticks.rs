@@ -36,10 +36,11 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
+use tokio_postgres::Row;
 
 use super::{
     connection::{AskError, Param},
-    engine::PostgresEngine,
+    machine::Machine,
     moment::in_micros,
     settings::QueueEvent,
     statements,
@@ -77,18 +78,6 @@ struct Kept {
     lost: u64,
 }
 
-/// The server's answer about the ticks that it was asked for.
-struct Answer {
-    /// The last one that has come.
-    newest: Option<SystemTime>,
-    is_taken: bool,
-    is_enqueued: bool,
-    /// How long until the first one comes that has not.
-    early: Duration,
-    /// The span by which the last tick that was taken lay in the future, if it did.
-    ahead: Option<Duration>,
-}
-
 /// Returns the executor that notes ticks, by this clock.
 pub(super) fn new_planner(
     clock: &punctual::Clock,
@@ -110,7 +99,7 @@ fn not_on_wall_clock(name: &str) -> OpenError {
     ))
 }
 
-impl PostgresEngine {
+impl Machine {
     /// Starts a schedule.
     pub(super) fn begin_periodic(
         &self,
@@ -158,10 +147,10 @@ impl PostgresEngine {
                 }
             }
             let pause = match self.ask_for(schedule, &ticks).await {
-                Ok(answer) => {
-                    self.settle(schedule, &answer, &mut merged);
+                Ok(rows) => {
                     error = None;
-                    answer.early.min(PAUSE)
+                    let settle = |row| self.settle(schedule, row, &mut merged);
+                    rows.first().map_or(PAUSE, settle).min(PAUSE)
                 }
                 Err(answer) => {
                     error = Some(with_sources(&answer));
@@ -181,19 +170,27 @@ impl PostgresEngine {
         self.tell_merged(schedule, &mut merged);
     }
 
-    fn settle(&self, schedule: &NotedSchedule, answer: &Answer, merged: &mut u64) {
-        if let Some(ahead) = answer.ahead {
+    /// Takes in the server's answer about the ticks that it was asked for. Returns how long until the first one comes that has not.
+    fn settle(&self, schedule: &NotedSchedule, answer: &Row, merged: &mut u64) -> Duration {
+        let span = |column| {
+            let seconds: Option<f64> = answer.get(column);
+            seconds.map(|span| Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX))
+        };
+        let newest: Option<SystemTime> = answer.get(0);
+        let (is_taken, is_enqueued): (bool, bool) = (answer.get(1), answer.get(2));
+        if let Some(ahead) = span(4) {
             let schedule = schedule.name.clone();
             self.report(QueueEvent::TickInFuture { schedule, ahead });
         }
-        let settled = answer.newest.map_or(0, |newest| schedule.forget(newest));
-        if answer.is_taken {
-            *merged += settled.saturating_sub(u64::from(answer.is_enqueued));
+        let settled = newest.map_or(0, |newest| schedule.forget(newest));
+        if is_taken {
+            *merged += settled.saturating_sub(u64::from(is_enqueued));
         }
         // Not each time, while a job waits for long.
-        if answer.is_enqueued {
+        if is_enqueued {
             self.tell_merged(schedule, merged);
         }
+        span(3).unwrap_or_default()
     }
 
     /// Tells of the merged ticks. They stay counted if the executor takes no task at the moment.
@@ -216,7 +213,7 @@ impl PostgresEngine {
         &self,
         schedule: &NotedSchedule,
         ticks: &Vec<SystemTime>,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<Vec<Row>, AskError> {
         let job = &schedule.new_job;
         let params: [Param<'_>; 6] = [
             &schedule.name,
@@ -226,16 +223,7 @@ impl PostgresEngine {
             &job.ordering_key,
             &schedule.max_attempts,
         ];
-        let rows = self.ticking.ask_prepared(statements::TICK, &params).await?;
-        let seconds = |span: f64| Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX);
-        let row = rows.first();
-        Ok(Answer {
-            newest: row.and_then(|row| row.get(0)),
-            is_taken: row.is_some_and(|row| row.get(1)),
-            is_enqueued: row.is_some_and(|row| row.get(2)),
-            early: row.and_then(|row| row.get(3)).map_or(Duration::ZERO, seconds),
-            ahead: row.and_then(|row| row.get(4)).map(seconds),
-        })
+        self.ticking.ask_prepared(statements::TICK, &params).await
     }
 }
 

@@ -19,25 +19,18 @@ pub(super) struct Telling {
 pub(super) struct Told {
     /// After how many attempts the job was discarded of which this tells.
     pub(super) attempts: i32,
-    pub(super) stage: Stage,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// The callback is called, or about to be.
-    Telling,
-    /// It was called, and that has to be written down.
-    Told,
+    /// The callback was called, and that has to be written down.
+    pub(super) is_called: bool,
 }
 
 impl Telling {
     pub(super) fn told(&self) -> (Vec<i64>, Vec<i32>) {
         let jobs = self.jobs.lock();
-        let told = jobs.iter().filter(|(_, told)| told.stage == Stage::Told);
+        let told = jobs.iter().filter(|(_, told)| told.is_called);
         told.map(|(id, told)| (*id, told.attempts)).unzip()
     }
 
     pub(super) fn is_calling(&self) -> bool {
-        self.jobs.lock().values().any(|told| told.stage == Stage::Telling)
+        self.jobs.lock().values().any(|told| !told.is_called)
     }
 }

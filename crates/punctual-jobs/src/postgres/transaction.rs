@@ -17,12 +17,13 @@
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    connection::{Param, ask_in},
+    connection::{AskError, Param, ask_in},
     looking::{self, DISCARD, REMOVE, RETRY},
     moment::moment,
     postgres_queue::PostgresQueue,
     statements,
-    verbs::{self, Enqueue},
+    storing::store_in,
+    verbs,
 };
 use crate::{
     JobBuilder, JobChange, JobHandle, JobId, QueueError, When, job::names::Names,
@@ -45,8 +46,7 @@ use crate::{
 /// `lock_timeout` says; two that lock the same jobs in different orders may end in a deadlock, which the server ends by an error for one of
 /// them.
 ///
-/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. (One
-/// that was to run more than a minute after its statement, and is committed after its moment, waits for the poll.) A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
+/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
 ///
 /// ```no_run
 /// # use punctual_jobs::PostgresQueue;
@@ -84,14 +84,7 @@ impl PostgresQueue {
         transaction: &Transaction<'_>,
         job: JobBuilder<'_>,
     ) -> Result<JobHandle, QueueError> {
-        let enqueue = Enqueue::new(job.checked()?, self.engine.executor.clock());
-        let statement = self.engine.schema().name_in(enqueue.statement());
-        loop {
-            let rows = ask_in(transaction, &statement, &enqueue.params()).await?;
-            if let Some(job) = enqueue.handle(&rows) {
-                return Ok(job);
-            }
-        }
+        Ok(store_in(transaction, &self.machine, job.checked()?).await?)
     }
 
     /// The same as [`reschedule`](crate::JobQueue::reschedule) in a transaction. A delay counts from this call, and not from the commit.
@@ -105,15 +98,10 @@ impl PostgresQueue {
         key: &str,
         when: impl Into<When>,
     ) -> Result<JobChange, QueueError> {
-        let (time, delay) = moment(when.into(), self.engine.executor.clock());
-        let rows = by_key(
-            transaction,
-            self.engine.schema(),
-            statements::RESCHEDULE,
-            key,
-            &[&time, &delay],
-        )
-        .await?;
+        let (time, delay) = moment(when.into(), self.machine.executor.clock());
+        let rows =
+            by_key(transaction, self.schema(), statements::RESCHEDULE, key, &[&time, &delay])
+                .await?;
         Ok(verbs::moved(&rows))
     }
 
@@ -127,7 +115,7 @@ impl PostgresQueue {
         transaction: &Transaction<'_>,
         key: &str,
     ) -> Result<JobChange, QueueError> {
-        let rows = by_key(transaction, self.engine.schema(), statements::CANCEL, key, &[]).await?;
+        let rows = by_key(transaction, self.schema(), statements::CANCEL, key, &[]).await?;
         Ok(verbs::cancelled(&rows))
     }
 
@@ -142,22 +130,11 @@ impl PostgresQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobChange, QueueError> {
-        let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
-        transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
-        let statement = self.engine.schema().name_in(&statements::waiting(RETRY));
-        let rows = ask_in(transaction, &statement, &[&id.0]).await;
-        let (ends, answer) = match rows {
-            Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
-            // Another transaction has enqueued the key, and has committed while this one waited for it.
-            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {
-                let undone =
-                    "rollback to savepoint punctual_retry; release savepoint punctual_retry";
-                (undone, JobChange::KeyTaken)
-            }
-            Err(error) => return Err(error.into()),
-        };
-        transaction.batch_execute(ends).await.map_err(server)?;
-        Ok(answer)
+        let statement = self.schema().name_in(&statements::in_a_transaction(RETRY));
+        // Another transaction may have enqueued the key, and have committed while this one waited for it.
+        let is_taken = SqlState::UNIQUE_VIOLATION;
+        let rows = ask_in_savepoint(transaction, &statement, &[&id.0], is_taken).await?;
+        Ok(rows.map_or(JobChange::KeyTaken, |rows| looking::retried(&rows)))
     }
 
     /// The same as [`discard`](crate::JobQueue::discard) in a transaction. A token is raised within a heartbeat of the commit.
@@ -171,7 +148,7 @@ impl PostgresQueue {
         id: JobId,
     ) -> Result<JobChange, QueueError> {
         Ok(looking::discarded(
-            &asked(transaction, self.engine.schema(), DISCARD, &[&id.0, &BY_HAND]).await?,
+            &asked(transaction, self.schema(), DISCARD, &[&id.0, &BY_HAND]).await?,
         ))
     }
 
@@ -185,7 +162,33 @@ impl PostgresQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobChange, QueueError> {
-        Ok(looking::removed(&asked(transaction, self.engine.schema(), REMOVE, &[&id.0]).await?))
+        Ok(looking::removed(&asked(transaction, self.schema(), REMOVE, &[&id.0]).await?))
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.machine.address.schema
+    }
+}
+
+/// Asks in a savepoint, and goes back to it if the server refuses the statement with this state: the answer is `None` then.
+pub(super) async fn ask_in_savepoint(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    params: &[Param<'_>],
+    refused: SqlState,
+) -> Result<Option<Vec<Row>>, AskError> {
+    let run = |text| async move { transaction.batch_execute(text).await.map_err(AskError::Server) };
+    run("savepoint punctual").await?;
+    match ask_in(transaction, statement, params).await {
+        Err(error) if error.is(&refused) => {
+            run("rollback to savepoint punctual; release savepoint punctual").await?;
+            Ok(None)
+        }
+        answer => {
+            let rows = answer?;
+            run("release savepoint punctual").await?;
+            Ok(Some(rows))
+        }
     }
 }
 
@@ -195,7 +198,7 @@ async fn asked(
     statement: &str,
     params: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
-    let statement = schema.name_in(&statements::waiting(statement));
+    let statement = schema.name_in(&statements::in_a_transaction(statement));
     Ok(ask_in(transaction, &statement, params).await?)
 }
 

@@ -25,7 +25,7 @@ use tokio_postgres::Row;
 use super::{
     claims::Claimed,
     ending::{Ended, How},
-    engine::PostgresEngine,
+    machine::Machine,
     running,
     settings::QueueEvent,
     sources::Sources,
@@ -43,7 +43,7 @@ const FIRST_RESTRAINT: Duration = Duration::from_millis(100);
 const LONGEST_RESTRAINT: Duration = Duration::from_secs(5);
 
 struct Worker {
-    engine: Arc<PostgresEngine>,
+    machine: Arc<Machine>,
     sources: Sources,
     /// There may be jobs to claim.
     looks: bool,
@@ -71,12 +71,11 @@ struct Worker {
 struct Later {
     ends: Vec<Ended>,
     at: Instant,
-    is_due: bool,
 }
 
 impl Later {
     fn new() -> Self {
-        Self { ends: Vec::new(), at: Instant::now(), is_due: false }
+        Self { ends: Vec::new(), at: Instant::now() }
     }
 
     /// Adds ends. If there was none, they wait for this pause.
@@ -88,16 +87,16 @@ impl Later {
     }
 
     fn take_due(&mut self) -> Vec<Ended> {
-        if std::mem::take(&mut self.is_due) { std::mem::take(&mut self.ends) } else { Vec::new() }
+        if Instant::now() >= self.at { std::mem::take(&mut self.ends) } else { Vec::new() }
     }
 }
 
 /// Claims and runs until the queue is closed, nothing runs, and all ends are written down. For these it does not try
 /// for longer than the limit: what is left is found when the lease is over.
-pub(super) async fn work(engine: &Arc<PostgresEngine>) {
+pub(super) async fn work(machine: &Arc<Machine>) {
     let mut worker = Worker {
-        engine: Arc::clone(engine),
-        sources: Sources::of(engine),
+        machine: Arc::clone(machine),
+        sources: Sources::of(machine),
         looks: false,
         is_full: false,
         running: JoinSet::new(),
@@ -115,8 +114,8 @@ pub(super) async fn work(engine: &Arc<PostgresEngine>) {
 
 impl Worker {
     async fn work(&mut self) {
-        let engine = Arc::clone(&self.engine);
-        let mut poll = interval(engine.settings.poll);
+        let machine = Arc::clone(&self.machine);
+        let mut poll = interval(machine.settings.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_stopping, mut until) = (false, None);
         loop {
@@ -128,8 +127,8 @@ impl Worker {
                     self.ended.extend(ended.ok());
                     self.gather().await;
                 }
-                () = engine.stop.cancelled(), if !is_stopping => is_stopping = true,
-                () = engine.wake.notified(), if !is_stopping => self.look_again(),
+                () = machine.stop.cancelled(), if !is_stopping => is_stopping = true,
+                () = machine.wake.notified(), if !is_stopping => self.look_again(),
                 _ = poll.tick(), if !is_stopping => self.look_again(),
                 () = sleep_until(restrained), if self.restrained.is_some() => {
                     self.restrained = None;
@@ -139,21 +138,19 @@ impl Worker {
                     self.token = None;
                     self.looks = true;
                 }
-                () = sleep_until(self.left.at), if !self.left.ends.is_empty() => {
-                    self.left.is_due = true;
-                }
-                () = sleep_until(self.refused_ends.at), if !self.refused_ends.ends.is_empty() => {
-                    self.refused_ends.is_due = true;
-                }
+                () = sleep_until(self.left.at), if !self.left.ends.is_empty() => {}
+                () = sleep_until(self.refused_ends.at), if !self.refused_ends.ends.is_empty() => {}
             }
             self.looks |= self.sources.are_freed_by(&self.ended);
             self.looks &= !is_stopping;
             // The last time that they are asked for.
-            self.refused_ends.is_due |= is_stopping && self.running.is_empty();
+            if is_stopping && self.running.is_empty() {
+                self.refused_ends.at = Instant::now();
+            }
             self.write_and_claim().await;
             if is_stopping && self.running.is_empty() {
                 let until =
-                    *until.get_or_insert_with(|| Instant::now() + engine.settings.request_timeout);
+                    *until.get_or_insert_with(|| Instant::now() + machine.settings.request_timeout);
                 if self.left.ends.is_empty() || Instant::now() > until {
                     return;
                 }
@@ -163,7 +160,7 @@ impl Worker {
 
     fn look_again(&mut self) {
         self.looks = true;
-        self.sources.look_for_due();
+        self.sources.marks = true;
     }
 
     /// Takes what has ended as well, and with a backlog waits a moment for half of the slots to be free.
@@ -174,7 +171,7 @@ impl Worker {
             while let Some(ended) = self.running.try_join_next() {
                 self.ended.extend(ended.ok());
             }
-            if !self.is_full || 2 * self.running.len() <= self.engine.settings.slots {
+            if !self.is_full || 2 * self.running.len() <= self.machine.settings.slots {
                 return;
             }
             match timeout_at(until, self.running.join_next()).await {
@@ -185,22 +182,22 @@ impl Worker {
     }
 
     async fn write_and_claim(&mut self) {
-        let (engine, mut ended) = (Arc::clone(&self.engine), std::mem::take(&mut self.ended));
+        let (machine, mut ended) = (Arc::clone(&self.machine), std::mem::take(&mut self.ended));
         self.note_refusals(&ended);
-        let slots = engine.settings.slots;
+        let slots = machine.settings.slots;
         // Many refused ends are no accident of some rows, and each of their jobs would run again once this process has ended.
         let refused = self.refused_ends.ends.len().saturating_sub(slots);
         let free = slots.saturating_sub(self.running.len() + self.left.ends.len() + refused);
         ended.append(&mut self.left.take_due());
         ended.append(&mut self.refused_ends.take_due());
         // The first one is sent first.
-        let (unwritten, claimed) = tokio::join!(engine.write(ended), self.look(free));
+        let (unwritten, claimed) = tokio::join!(machine.write(ended), self.look(free));
         self.left.put(unwritten.soon, PAUSE);
-        self.refused_ends.put(unwritten.refused, engine.settings.heartbeat);
+        self.refused_ends.put(unwritten.refused, machine.settings.heartbeat);
         for row in claimed {
-            let (engine, job) = (Arc::clone(&self.engine), claimed_by(&row));
+            let (machine, job) = (Arc::clone(&self.machine), claimed_by(&row));
             self.running.spawn(async move {
-                let how = running::run(engine, job.clone()).await;
+                let how = running::run(machine, job.clone()).await;
                 Ended::new(job, how)
             });
         }
@@ -223,27 +220,27 @@ impl Worker {
         }
         let event = || QueueEvent::RunsRefused { runs: self.refused, error: self.refusal.clone() };
         // The callback runs on the same executor, which may refuse it as well; the worker then tries again.
-        if self.refused > 0 && self.engine.tell(event()) {
+        if self.refused > 0 && self.machine.tell(event()) {
             self.refused = 0;
         }
     }
 
     /// Claims jobs for so many slots, if there may be any.
     async fn look(&mut self, free: usize) -> Vec<Row> {
-        let engine = &self.engine;
+        let machine = &self.machine;
         let is_restrained = self.restrained.is_some()
-            || engine.executor.is_shutdown()
-            || engine.claims.is_lease_over();
+            || machine.executor.is_shutdown()
+            || machine.claims.is_lease_over();
         if free == 0 || is_restrained || !std::mem::take(&mut self.looks) {
             return Vec::new();
         }
         let claimed = self.sources.claim(free).await.unwrap_or_else(|error| {
-            self.engine.report_failure(&error);
+            self.machine.report_failure(&error);
             Vec::new()
         });
-        self.token = self.sources.again().map(|again| Instant::now() + again);
+        self.token = self.sources.again.map(|again| Instant::now() + again);
         // If the answer took longer than the lease, the server may have given its claims to another machine. The next heartbeat frees them.
-        if self.sources.asked().elapsed() > self.engine.settings.lease / 2 {
+        if self.sources.asked.elapsed() > self.machine.settings.lease / 2 {
             return Vec::new();
         }
         self.is_full = claimed.len() == free;

@@ -102,7 +102,7 @@ pub struct PastRun {
     pub ended: SystemTime,
     /// How it has ended.
     pub outcome: JobOutcome,
-    /// The error, if it has failed.
+    /// The error, if its handler has failed, or the answer to its claim was lost.
     pub error: Option<String>,
 }
 

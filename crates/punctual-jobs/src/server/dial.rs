@@ -28,45 +28,24 @@ pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The future that has to be polled for a client to work. It ends with the connection.
 #[doc(hidden)]
-pub struct Driver(Box<dyn Messages + Send>);
+pub struct Driver(Box<Messages>);
 
-/// A connection of the driver's, over any stream.
-trait Messages {
-    fn poll_message(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<AsyncMessage, Error>>>;
-}
-
-impl<S, T> Messages for tokio_postgres::Connection<S, T>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    fn poll_message(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<AsyncMessage, Error>>> {
-        tokio_postgres::Connection::poll_message(self, context)
-    }
-}
+type Messages = dyn FnMut(&mut Context<'_>) -> Message + Send;
+type Message = Poll<Option<Result<AsyncMessage, Error>>>;
 
 impl Driver {
     /// Takes a connection over any stream.
-    pub fn new<S, T>(connection: tokio_postgres::Connection<S, T>) -> Self
+    pub fn new<S, T>(mut connection: tokio_postgres::Connection<S, T>) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        Self(Box::new(connection))
+        Self(Box::new(move |context| connection.poll_message(context)))
     }
 
     /// Returns what the server says without having been asked; `None` at the end of the connection.
-    pub(crate) fn poll_message(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<AsyncMessage, Error>>> {
-        self.0.poll_message(context)
+    pub(crate) fn poll_message(&mut self, context: &mut Context<'_>) -> Message {
+        (self.0)(context)
     }
 }
 

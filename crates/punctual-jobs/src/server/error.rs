@@ -2,11 +2,8 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use tokio_postgres::Error;
-#[cfg(feature = "postgres")]
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Error, error::SqlState};
 
-#[cfg(feature = "postgres")]
 use crate::{QueueError, queue::error::Source};
 
 /// The reason for which there is no answer.
@@ -21,19 +18,16 @@ pub(crate) enum AskError {
     /// There is no connection, it broke, or the server has refused.
     Server(Error),
     /// A row was locked by other transactions for so long.
-    #[cfg(feature = "postgres")]
     Locked(Duration),
-    /// For this long, the server has accepted a job without storing it.
-    #[cfg(feature = "postgres")]
+    /// For this long, the server has accepted jobs without storing each.
     LeftOut(Duration),
 }
 
 /// What the queue asks of it.
-#[cfg(feature = "postgres")]
 impl AskError {
-    /// Returns `true` if a row is locked by a transaction that may end soon.
-    pub(crate) fn is_lock(&self) -> bool {
-        self.is(&SqlState::LOCK_NOT_AVAILABLE)
+    /// Returns `true` if the same may have an answer soon: another transaction has a row, or nothing was stored.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Locked(_) | Self::LeftOut(_)) || self.is(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
     /// Returns `true` if the server has refused this statement, and may take another one from this session.
@@ -44,17 +38,19 @@ impl AskError {
     /// Returns `true` if the server has refused what the statement says, and will as long as the rows, the rights and the
     /// tables are as they are: bad data, a violated constraint, an error of a trigger, missing rights.
     pub(crate) fn is_of_the_rows(&self) -> bool {
-        let Self::Server(error) = self else { return false };
-        let class = error.code().and_then(|code| code.code().get(..2));
-        matches!(class, Some("22" | "23" | "42" | "44" | "P0")) && !self.is_of_the_session()
+        self.class() == Some("42") || self.is_of_one_row()
     }
 
     /// Returns `true` if the server has refused what the statement does to a row, and may accept the same for another one. A missing
     /// right or table is not of this kind.
     pub(crate) fn is_of_one_row(&self) -> bool {
-        let Self::Server(error) = self else { return false };
-        let class = error.code().and_then(|code| code.code().get(..2));
-        matches!(class, Some("22" | "23" | "44" | "P0")) && !self.is_of_the_session()
+        matches!(self.class(), Some("22" | "23" | "44" | "P0"))
+    }
+
+    /// Returns the class of the server's error.
+    fn class(&self) -> Option<&str> {
+        let Self::Server(error) = self else { return None };
+        error.code().and_then(|code| code.code().get(..2))
     }
 
     /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.
@@ -81,12 +77,10 @@ impl fmt::Display for AskError {
             Self::NoAnswer => f.write_str("the database did not answer in time"),
             Self::Silent(limit) => write!(f, "the server did not answer for {limit:?}"),
             Self::Server(error) => error.fmt(f),
-            #[cfg(feature = "postgres")]
             Self::Locked(limit) => write!(f, "other transactions kept a row locked for {limit:?}"),
-            #[cfg(feature = "postgres")]
             Self::LeftOut(limit) => write!(
                 f,
-                "the server has stored no row for {limit:?}: look for a trigger of the program's own that leaves it out"
+                "the server has not stored a job as it was sent, for {limit:?}: look for a trigger of the program's own that leaves it out or changes its key"
             ),
         }
     }
@@ -101,7 +95,6 @@ impl StdError for AskError {
     }
 }
 
-#[cfg(feature = "postgres")]
 impl From<AskError> for QueueError {
     fn from(error: AskError) -> Self {
         Self::Server(error.into_source())

@@ -22,12 +22,22 @@ impl Schema {
         (begins && goes_on && name.len() < 64).then_some(Self(Cow::Owned(name)))
     }
 
-    /// Puts the name into a statement: `@schema` is the quoted name, `@channel` the name in a text.
+    /// Puts the name into a statement: `@schema` is the quoted name, `@channel` the name in a text, and `@notify(` begins a call that
+    /// notifies the channel.
+    ///
+    /// A transaction that has notified takes a lock of the whole database to commit, and keeps it until the commit is on the disk. So
+    /// such a statement waits longer for that than for rows, whose locks it has by then. The setting ends with the transaction.
     pub(crate) fn name_in(&self, statement: &str) -> String {
         let quoted = format!("\"{}\"", self.0);
-        statement.replace("@schema", &quoted).replace("@channel", &self.0)
+        statement
+            .replace("@notify(", NOTIFY)
+            .replace("@schema", &quoted)
+            .replace("@channel", &self.0)
     }
 }
+
+const NOTIFY: &str =
+    "pg_notify(case when set_config('lock_timeout', '1s', true) is not null then '@channel' end, ";
 
 #[cfg(test)]
 mod tests {

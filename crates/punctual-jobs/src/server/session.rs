@@ -3,17 +3,15 @@
 //! Statements follow each other on it without waiting for each other's answers. A statement that waits behind many others does
 //! not count as silence as long as these are answered.
 
-#[cfg(feature = "postgres")]
 use std::{collections::HashMap, future::Future, time::Duration};
 
-#[cfg(feature = "postgres")]
 use parking_lot::Mutex;
-#[cfg(feature = "postgres")]
-use tokio::time::{Instant, timeout_at};
-use tokio::{sync::watch, task::JoinHandle};
-use tokio_postgres::{Client, Error, Row};
-#[cfg(feature = "postgres")]
-use tokio_postgres::{Statement, types::Type};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+use tokio_postgres::{Client, Error, Row, Statement, types::Type};
 
 use super::param::{Param, typed};
 use super::{dial::Address, error::AskError};
@@ -25,10 +23,8 @@ pub(crate) struct Session {
     /// Closed when the driver has ended.
     ended: watch::Receiver<()>,
     /// When the last answer came.
-    #[cfg(feature = "postgres")]
     heard: Mutex<Instant>,
     /// By their texts, which are constants.
-    #[cfg(feature = "postgres")]
     prepared: Mutex<HashMap<&'static str, Statement>>,
 }
 
@@ -53,9 +49,7 @@ impl Session {
             client,
             driver,
             ended,
-            #[cfg(feature = "postgres")]
             heard: Mutex::new(Instant::now()),
-            #[cfg(feature = "postgres")]
             prepared: Mutex::default(),
         };
         if !greeting.is_empty() {
@@ -83,11 +77,7 @@ impl Session {
     pub(crate) fn close(&self) {
         self.driver.abort();
     }
-}
 
-/// What the queue asks.
-#[cfg(feature = "postgres")]
-impl Session {
     /// Sends a statement, and returns the rows of its answer.
     pub(crate) async fn ask(
         &self,

@@ -83,7 +83,7 @@ fn a_backlog_that_cannot_run_costs_nothing() {
     let each = size(200, 2000);
     // Of a hundred ordering keys the first job runs elsewhere, and of a kind that nothing handles there are many.
     server.sql(&format!(
-        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day');
+        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000);
          insert into punctual.job (name, payload, ordering_key, due, claim, worker, claimed_at, attempts)
            select 'work', '{{}}', 'busy ' || n, true, n - 1000, 'elsewhere', now(), 1 from generate_series(1, 100) n;
          insert into punctual.job (name, payload, ordering_key, due)
@@ -121,7 +121,7 @@ fn a_backlog_behind_a_limit_costs_nothing() {
     let jobs = size(20_000, 100_000);
     // All slots are taken elsewhere.
     server.sql(&format!(
-        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day');
+        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000);
          insert into punctual.job (name, payload, slot, slot_claim, claim, worker, claimed_at, attempts)
            select 'rationed', '{{}}', n, n - 1000, n - 1000, 'elsewhere', now(), 1
              from generate_series(0, {RATIONED_AT_ONCE} - 1) n;
@@ -145,7 +145,7 @@ fn a_backlog_behind_limit_keys_that_are_full_costs_a_look_at_each_key() {
     let fill = |from: i64, keys: i64| {
         let last = from + keys - 1;
         server.sql(&format!(
-            "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day') on conflict do nothing;
+            "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000) on conflict do nothing;
              insert into punctual.job (name, payload, limit_key, key_slot, key_claim, claim, worker, claimed_at, attempts)
                select 'shared', '{{}}', 'key ' || key, slot, -2 * key - slot - 1, -2 * key - slot - 1, 'elsewhere', now(), 1
                  from generate_series({from}, {last}) key, generate_series(0, {SHARED_AT_ONCE} - 1) slot;

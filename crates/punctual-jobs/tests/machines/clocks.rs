@@ -3,10 +3,10 @@
 use std::{sync::mpsc, time::Duration};
 
 use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
-use punctual_jobs::{JobRun, JobState, Jobs};
+use punctual_jobs::{JobRun, JobState, Jobs, Schedule};
 
 use crate::{
-    kinds::{Wait, Work},
+    kinds::{Tick, Wait, Work},
     machine::{beats, postgres, sender, start_mortal},
     support::{opened, receive, server::Server, wait_until},
 };
@@ -73,4 +73,25 @@ fn a_clock_that_is_set_back_delays_no_job_of_a_dead_machine() {
     dying.kill();
     wait_until("what it held is free", || server.value(&theirs) == "0");
     assert_eq!(server.value(&is_over), "f", "by the server's clock it lives");
+}
+
+/// Ticks that have come before the clock was set back would come twice.
+#[test]
+fn a_clock_that_is_set_back_repeats_no_tick_of_a_schedule_that_is_put_or_resumed() {
+    let server = Server::start_with_clock();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let every = |seconds| Schedule::every("a", Duration::from_secs(seconds), &Tick {});
+    let ticks_from = || server.value("select extract(epoch from tick) from punctual.job_schedule");
+    assert!(!queue.schedules().put(every(1)).call().unwrap());
+    let before = ticks_from();
+    server.set_clock(-STEP / 2);
+    assert!(queue.schedules().put(every(2)).call().unwrap());
+    assert_eq!(ticks_from(), before, "another one in its place");
+    queue.schedules().pause("a").call().unwrap();
+    queue.schedules().resume("a").call().unwrap();
+    assert_eq!(ticks_from(), before, "after a pause");
+    server.set_clock(STEP);
+    assert!(queue.schedules().put(every(3)).call().unwrap());
+    assert!(ticks_from() > before, "what has passed is left out");
 }

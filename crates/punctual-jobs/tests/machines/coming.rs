@@ -1,14 +1,18 @@
-//! Jobs that fall due on a machine that has not enqueued them, and does not poll meanwhile.
+//! Jobs that fall due on a machine that has not enqueued them, and does not poll meanwhile; and what it costs to tell of them.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    future::poll_fn,
+    time::{Duration, SystemTime},
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::JobChange;
+use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::{
     kinds::{Rationed, Work},
     machine::{sender, start, start_that_polls},
-    support::{replica::Said, server::Server},
+    support::{block_on, in_time, replica::Said, server::Server},
 };
 
 /// No test waits for it.
@@ -87,4 +91,77 @@ fn the_moments_of_a_batch_are_not_left_to_the_poll() {
             said.word == "begins" && said.numbers[0] == number
         });
     }
+}
+
+/// A transaction may be open for longer than it is until the moment. What a machine has asked by then has not shown it the job.
+#[test]
+fn a_transaction_tells_of_a_moment_however_far_ahead() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let work = |number| Work { number, millis: 0 };
+    block_on(in_time("each moment is told", async {
+        let (listener, mut connection) =
+            tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        let mut told = tokio::spawn(async move {
+            let mut told = Vec::new();
+            while told.len() < 4 {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    Some(Ok(AsyncMessage::Notification(it))) => told.push(it.payload().to_owned()),
+                    Some(Ok(_)) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            told
+        });
+        listener.batch_execute("listen punctual").await.unwrap();
+        // Outside of a transaction it is told by no notification, since no machine can have looked past it.
+        queue.after(HOUR, work(0)).enqueue_async().await.unwrap();
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        queue.enqueue_in(&transaction, queue.after(HOUR, work(1))).await.unwrap();
+        let two = queue.after(2 * HOUR, work(2)).unique("two");
+        queue.enqueue_in(&transaction, two).await.unwrap();
+        queue.reschedule_in(&transaction, "two", 3 * HOUR).await.unwrap();
+        queue.enqueue_all_in(&transaction, [queue.after(4 * HOUR, work(4))]).await.unwrap();
+        transaction.commit().await.unwrap();
+        let told = (&mut told).await.unwrap();
+        let micros = |told: &String| told.strip_prefix("at ").unwrap().parse::<u64>().unwrap();
+        let moments = told.iter().map(micros).collect::<Vec<_>>();
+        assert!(moments.windows(2).all(|pair| pair[1] >= pair[0] + 3_500_000_000), "{moments:?}");
+    }));
+}
+
+/// A transaction that has notified commits under a lock of the whole database. Verbs give up on a lock after a millisecond, and
+/// have to wait longer for this one, or many would be refused and come again after a pause.
+#[test]
+fn no_verb_is_refused_while_other_transactions_that_have_notified_commit() {
+    const SLOW: &str = "set commit_delay = 100000; set commit_siblings = 0";
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    server.sql("create table public.other (number int)");
+    let enqueue = async {
+        for number in 0..40 {
+            queue.now(Work { number, millis: 0 }).enqueue_async().await.unwrap();
+        }
+    };
+    let commit = async {
+        let client = server.connect().await;
+        client.batch_execute(SLOW).await.unwrap();
+        loop {
+            client
+                .batch_execute("insert into public.other values (1); notify other")
+                .await
+                .unwrap();
+        }
+    };
+    block_on(in_time("the verbs", async {
+        tokio::select! {
+            () = enqueue => {}
+            () = commit => {}
+        }
+    }));
+    let log = std::fs::read_to_string(server.place().path().join("log")).unwrap();
+    assert_eq!(log.matches("due to lock timeout").count(), 0, "{log}");
 }

@@ -28,7 +28,6 @@ mod limits;
 mod logs;
 mod looking;
 mod machine;
-mod older_tables;
 mod opening;
 mod outages;
 mod past;

@@ -1,6 +1,6 @@
 //! The history over machines that are killed, stopped and have other clocks.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
@@ -222,16 +222,19 @@ fn a_claim_without_an_answer_is_in_the_history() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
-    let machine = start_with_history(&server, 0);
+    let machine = start_with(&server, 0, &mortal());
+    let begun = Instant::now();
+    // Whatever the server's clock showed when they were made.
     server.sql(
         "insert into punctual.job (name, payload, attempts, claim, worker, claimed_at, retired, run_at) \
-         select 'work', '{}', 1, nextval('punctual.job_claim'), id, now() - interval '1 day', retired, now() + interval '1 hour' \
-           from punctual.job_worker, (values (true), (false)) how(retired)",
+         select 'work', '{}', 1, nextval('punctual.job_claim'), id, at, at < now(), now() + interval '1 hour' \
+           from punctual.job_worker, (values (now() - interval '1 day'), (now() + interval '1 day')) claimed(at)",
     );
     let freed = runs(&queue, &HistoryFilter::default(), 2);
     let mut outcomes: Vec<_> = freed.iter().map(|run| run.outcome.to_string()).collect();
     outcomes.sort_unstable();
     assert_eq!(outcomes, ["cancelled", "freed"]);
+    assert!(begun.elapsed() >= LEASE, "an answer may have been under way");
     assert!(freed.iter().all(|run| run.error.as_ref().unwrap().contains("lost")), "{freed:?}");
     assert_eq!(server.value("select attempts from punctual.job"), "0", "it was no attempt");
     drop(machine);

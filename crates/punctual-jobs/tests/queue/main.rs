@@ -277,6 +277,8 @@ suite! {
         a_queue_that_was_shut_down_takes_no_jobs,
         a_second_shutdown_finds_nothing,
         a_job_that_was_cancelled_is_not_released,
+        a_job_that_was_discarded_is_not_released,
+        the_history_says_why_a_job_was_released,
         a_job_that_lost_its_key_is_not_released,
         a_job_can_be_cancelled_during_a_shutdown,
         a_queue_that_was_shut_down_answers_nothing,

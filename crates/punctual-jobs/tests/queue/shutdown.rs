@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Job, JobChange, JobError, JobRun, Jobs, QueueError};
+use punctual::CancellationToken;
+use punctual_jobs::{HistoryFilter, Job, JobChange, JobError, JobRun, Jobs, QueueError};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Hold, LONG, Note, SHORT, Scene, World, standard};
@@ -100,6 +101,56 @@ pub(crate) fn a_job_that_was_cancelled_is_not_released<W: World>() {
         assert!(report.ran.is_empty() && report.released.is_empty(), "{report:?}");
         assert_eq!(world.log().lines(), ["begins"], "it is not discarded");
     }
+}
+
+pub(crate) fn a_job_that_was_discarded_is_not_released<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        deaf_and_failing(scene).on_discarded(move |job| {
+            log.say(format!("discarded after {}: {}", job.attempts, job.last_error));
+        })
+    });
+    let job = world.queue().now(Deaf {}).enqueue().unwrap();
+    world.until("its begin", || world.log().has("begins"));
+    assert_eq!(world.queue().discard(job.id).unwrap(), JobChange::Signalled);
+    let gate = world.scene().gate.clone();
+    world.scene().executor.schedule(3 * SHORT, move || gate.cancel()).unwrap();
+    let report = world.shutdown(SHORT, LONG);
+    assert!(report.ran.is_empty() && report.released.is_empty(), "{report:?}");
+    assert!(report.still_running.is_empty(), "{report:?}");
+    world.expect(&["begins", "discarded after 1: stopped"]);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Reader {}
+
+impl Job for Reader {
+    const NAME: &'static str = "reader";
+}
+
+pub(crate) fn the_history_says_why_a_job_was_released<W: World>() {
+    let world = W::open(|scene| {
+        let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
+        deaf_and_failing(scene).on(move |run: &JobRun, _: Reader| {
+            let of_deaf = HistoryFilter { kind: Some("deaf".into()), ..HistoryFilter::default() };
+            log.say("reads");
+            loop {
+                if let Some(past) = run.queue().history(&of_deaf)?.pop() {
+                    log.say(format!("{}: {}", past.outcome, past.error.unwrap_or_default()));
+                    return Ok(());
+                }
+                let _ = CancellationToken::with_clock(clock.clone()).sleep(SHORT / 10);
+            }
+        })
+    });
+    world.queue().now(Deaf {}).enqueue().unwrap();
+    world.queue().now(Reader {}).enqueue().unwrap();
+    world.until("their begin", || world.log().has("begins") && world.log().has("reads"));
+    let gate = world.scene().gate.clone();
+    world.scene().executor.schedule(3 * SHORT, move || gate.cancel()).unwrap();
+    let report = world.shutdown(SHORT, LONG);
+    assert_eq!((report.ran.len(), report.released.len()), (1, 1), "{report:?}");
+    assert!(world.log().has("freed: stopped"), "{:?}", world.log().lines());
 }
 
 pub(crate) fn a_job_that_lost_its_key_is_not_released<W: World>() {

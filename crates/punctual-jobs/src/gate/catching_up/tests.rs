@@ -168,7 +168,7 @@ fn a_lost_run_is_counted_as_missed_only_if_it_would_have_run_again() {
         let trigger = ahead_of_the_row(CatchUp::Last(minutes(5)));
         let lost = row(at(0), false);
         assert!(!puts_off(&trigger, lost, rule, at(2 * MINUTE), 2 * MINUTE + 1));
-        trigger.note_claimed(at(2 * MINUTE));
+        trigger.tell_passed_over(at(2 * MINUTE));
         assert_eq!(trigger.reporter.statistics(0).missed, missed);
     }
     let trigger = ahead_of_the_row(CatchUp::Each(minutes(5)));
@@ -184,7 +184,7 @@ fn a_claim_whose_answer_was_lost_tells_what_it_has_missed() {
         let orphan = || Row { is_orphan: true, ..row(at(3 * MINUTE), false) };
         assert!(!puts_off(&trigger, orphan(), rule, at(3 * MINUTE), 3 * MINUTE + 2));
         assert_eq!(trigger.reporter.statistics(0).missed, 2);
-        trigger.note_claimed(at(3 * MINUTE));
+        trigger.tell_passed_over(at(3 * MINUTE));
         assert!(!puts_off(&trigger, orphan(), rule, at(3 * MINUTE), 3 * MINUTE + 3));
         assert_eq!(trigger.reporter.statistics(0).missed, 2, "not a second time");
     }
@@ -203,7 +203,7 @@ fn ticks_between_two_microseconds_are_those_of_the_row() {
         let tick = third.next_after(last).expect("a tick");
         let row = row(whole_micros(last), true);
         assert!(!puts_off(&trigger, row, RERUN, whole_micros(tick), 5), "it comes next");
-        trigger.note_claimed(whole_micros(tick));
+        trigger.tell_passed_over(whole_micros(tick));
         last = tick;
     }
     assert_eq!(trigger.reporter.statistics(0).missed, 0);

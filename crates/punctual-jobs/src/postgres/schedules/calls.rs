@@ -1,21 +1,16 @@
 //! What a program asks about schedules: a question that is asked at once, later, or in a transaction of its own.
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
-use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
-use super::{
-    Schedule, ScheduleStatus,
-    row::{Boxed, Definition, borrowed},
-    texts,
-};
+use super::{Schedule, ScheduleStatus, row::Definition, texts};
 use crate::{
     JobId, PostgresQueue, QueueError, QueueFuture,
     job::names::Names,
     postgres::{
-        connection::{AskError, ask_in},
-        engine::PostgresEngine,
+        connection::{AskError, Boxed, ask_in, borrowed},
+        machine::Machine,
         statements,
     },
 };
@@ -56,16 +51,13 @@ pub struct Schedules<'a> {
 pub struct ScheduleCall<'a, T> {
     queue: &'a PostgresQueue,
     question: Result<Asked, QueueError>,
-    answer: Answer<T>,
-    _answers: PhantomData<fn() -> T>,
+    answer: fn(&[Row]) -> T,
 }
 
 struct Asked {
     statement: &'static str,
     params: Vec<Boxed>,
 }
-
-type Answer<T> = fn(&[Row]) -> Result<T, QueueError>;
 
 impl PostgresQueue {
     /// Returns the schedules of the queue's database, to put, change and list.
@@ -77,7 +69,8 @@ impl PostgresQueue {
 
 impl<'a> Schedules<'a> {
     /// Puts a schedule into the database, in place of the one that has its name. Ticks up to now are left out, also
-    /// those of the one that is replaced, unless both tick at the same moments. Jobs that it has enqueued
+    /// those of the one that is replaced, unless both tick at the same moments; and those that had come before the server's clock was set
+    /// back. Jobs that it has enqueued
     /// go on, and a pause stays. Answers whether there was one before. What it says about
     /// [`on_edit`](Schedule::on_edit) is for programs that declare it, and not kept.
     #[doc(alias = "upsert")]
@@ -85,22 +78,22 @@ impl<'a> Schedules<'a> {
         let definition = Definition::new(schedule, |kind, default| {
             self.queue.definitions.max_attempts(kind, default)
         });
-        let params = definition.map(Definition::boxed);
-        self.ask(texts::PUT, params, |rows| Ok(rows.first().is_some_and(|row| row.get(0))))
+        let params = definition.map(|definition| definition.params);
+        self.ask(texts::PUT, params, |rows| rows.first().is_some_and(|row| row.get(0)))
     }
 
     /// Pauses a schedule: its ticks have no jobs until it is [resumed](Self::resume). Answers whether there is one
     /// of this name.
     #[doc(alias = "disable")]
     pub fn pause(self, name: &str) -> ScheduleCall<'a, bool> {
-        self.ask(texts::PAUSE, with(name, Some(true)), |rows| Ok(!rows.is_empty()))
+        self.ask(texts::PAUSE, with(name, Some(true)), |rows| !rows.is_empty())
     }
 
     /// Lets a schedule go on. What has ticked meanwhile is left out. Answers whether there is one of this name.
     #[doc(alias = "unpause")]
     #[doc(alias = "enable")]
     pub fn resume(self, name: &str) -> ScheduleCall<'a, bool> {
-        self.ask(texts::PAUSE, with(name, Some(false)), |rows| Ok(!rows.is_empty()))
+        self.ask(texts::PAUSE, with(name, Some(false)), |rows| !rows.is_empty())
     }
 
     /// Enqueues a job of a schedule beside its ticks, also of one that is paused, if its rule for
@@ -111,7 +104,7 @@ impl<'a> Schedules<'a> {
     #[doc(alias = "trigger")]
     pub fn run_now(self, name: &str) -> ScheduleCall<'a, Option<JobId>> {
         self.ask(texts::RUN_NOW, with(name, None), |rows| {
-            Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>(0)).map(JobId))
+            rows.first().and_then(|row| row.get::<_, Option<i64>>(0)).map(JobId)
         })
     }
 
@@ -122,29 +115,29 @@ impl<'a> Schedules<'a> {
     /// ends with it.
     #[doc(alias = "delete")]
     pub fn remove(self, name: &str) -> ScheduleCall<'a, bool> {
-        self.ask(texts::REMOVE, with(name, None), |rows| Ok(!rows.is_empty()))
+        self.ask(texts::REMOVE, with(name, None), |rows| !rows.is_empty())
     }
 
     /// Lists all schedules, in the order of their names.
     pub fn list(self) -> ScheduleCall<'a, Vec<ScheduleStatus>> {
         self.ask(texts::LIST, Ok(Vec::new()), |rows| {
-            Ok(rows.iter().map(ScheduleStatus::read).collect())
+            rows.iter().map(ScheduleStatus::read).collect()
         })
     }
 
     /// Returns how the schedule with this name stands, if there is one.
     pub fn get(self, name: &str) -> ScheduleCall<'a, Option<ScheduleStatus>> {
-        self.ask(texts::GET, with(name, None), |rows| Ok(rows.first().map(ScheduleStatus::read)))
+        self.ask(texts::GET, with(name, None), |rows| rows.first().map(ScheduleStatus::read))
     }
 
     fn ask<T>(
         self,
         statement: &'static str,
         params: Result<Vec<Boxed>, QueueError>,
-        answer: Answer<T>,
+        answer: fn(&[Row]) -> T,
     ) -> ScheduleCall<'a, T> {
         let question = params.map(|params| Asked { statement, params });
-        ScheduleCall { queue: self.queue, question, answer, _answers: PhantomData }
+        ScheduleCall { queue: self.queue, question, answer }
     }
 }
 
@@ -172,17 +165,14 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
             Ok(asked) => asked,
             Err(error) => return QueueFuture::ready(Err(error)),
         };
-        let engine = Arc::clone(&self.queue.engine);
+        let machine = Arc::clone(&self.queue.machine);
         let enqueues = statement == texts::RUN_NOW;
-        if engine.ended.is_cancelled() || enqueues && engine.claims.is_closing() {
+        if machine.ended.is_cancelled() || enqueues && machine.claims.is_closing() {
             return QueueFuture::ready(Err(QueueError::ShutDown));
         }
         let answer = self.answer;
-        let asks = Arc::clone(&engine);
-        engine.answer(async move {
-            let rows = asks.ask_of_schedules(statement, &params).await;
-            answer(&rows?)
-        })
+        let asks = Arc::clone(&machine);
+        machine.answer(async move { Ok(answer(&asks.ask_of_schedules(statement, &params).await?)) })
     }
 
     /// The same in a transaction of the program's own, in the same database: the other machines see the change if that
@@ -202,12 +192,13 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<T, QueueError> {
         let Asked { statement, params } = self.question?;
-        let text = self.queue.engine.schema().name_in(&statements::waiting(statement));
+        let text =
+            self.queue.machine.address.schema.name_in(&statements::in_a_transaction(statement));
         loop {
             let rows = ask_in(transaction, &text, &borrowed(&params)).await?;
             // Each time around another transaction has changed what this one was about to.
             if !is_asked_again(statement, &rows) {
-                return (self.answer)(&rows);
+                return Ok((self.answer)(&rows));
             }
         }
     }
@@ -218,25 +209,19 @@ fn is_asked_again(statement: &str, rows: &[Row]) -> bool {
         && rows.first().is_some_and(|row| row.get::<_, i64>(2) == texts::ASK_AGAIN)
 }
 
-/// When a question is asked again whose rows others have changed or locked.
-const AGAIN: Duration = Duration::from_millis(20);
-
-impl PostgresEngine {
+impl Machine {
     /// Asks about schedules until there is an answer, and cancels the runs of this machine that it names.
     pub(in crate::postgres) async fn ask_of_schedules(
         &self,
         statement: &'static str,
         params: &[Boxed],
     ) -> Result<Vec<Row>, AskError> {
-        let (begun, limit) = (Instant::now(), self.settings.request_timeout);
-        let mut rows = self.ask(statement, &borrowed(params)).await?;
-        while is_asked_again(statement, &rows) {
-            if begun.elapsed() + AGAIN > limit {
-                return Err(AskError::Locked(limit));
-            }
-            sleep(AGAIN).await;
-            rows = self.ask(statement, &borrowed(params)).await?;
-        }
+        let ask = || async {
+            let rows = self.verbs.ask(statement, &borrowed(params)).await?;
+            let limit = self.settings.request_timeout;
+            if is_asked_again(statement, &rows) { Err(AskError::Locked(limit)) } else { Ok(rows) }
+        };
+        let rows = self.again(ask).await?;
         if let Some(row) = rows.first().filter(|_| statement == texts::RUN_NOW) {
             row.get::<_, Vec<i64>>(1).into_iter().for_each(|id| self.claims.cancel(id));
         }

@@ -11,36 +11,17 @@ use super::{
 };
 use crate::{
     CatchUp, QueueError,
-    job::payload::Payload,
-    postgres::{
-        connection::{Param, Typed},
-        moment,
-    },
+    postgres::{connection::Boxed, moment},
 };
 
-/// A definition as [`PUT`](super::texts::PUT) takes it.
+/// A definition as the statements take it.
 pub(in crate::postgres) struct Definition {
     pub(super) name: String,
-    expression: Option<String>,
-    zone: Option<String>,
-    missing: Option<&'static str>,
-    repeated: Option<&'static str>,
-    period: Option<i64>,
-    begins: Option<SystemTime>,
-    ends: Option<SystemTime>,
-    jitter: i64,
-    kind: &'static str,
-    payload: Payload,
-    max_attempts: i32,
-    catch_up: &'static str,
-    window: i64,
-    overlap: &'static str,
-    most: i32,
-    priority: i16,
-    ordering_key: Option<String>,
-    limit_key: String,
-    /// Of a definition that a program declares.
+    /// Those of [`PUT`](super::texts::PUT).
+    pub(super) params: Vec<Boxed>,
+    /// What tells this definition from others of the name. The payload is in it by its hash.
     code: String,
+    /// The code wins over what a person has changed.
     wins: bool,
 }
 
@@ -73,100 +54,39 @@ impl Definition {
         let (expression, zone) = cron.unzip();
         let max_attempts =
             schedule.max_attempts.unwrap_or_else(|| max_attempts(kind, schedule.of_kind));
-        let mut definition = Self {
-            expression,
-            zone,
-            missing: schedule.missing.and_then(|it| word_of(&MISSING, it)),
-            repeated: schedule.repeated.and_then(|it| word_of(&REPEATED, it)),
-            period: schedule.period.map(micros),
-            begins: schedule.from.map(moment::in_micros),
-            ends: schedule.until.map(moment::in_micros),
-            jitter: micros(schedule.jitter),
-            kind,
-            payload,
-            max_attempts: i32::try_from(max_attempts).unwrap_or(i32::MAX),
-            catch_up,
-            window: micros(window),
-            overlap,
-            most,
-            priority: schedule.priority.number(),
-            ordering_key: schedule.ordering_key,
-            limit_key: schedule.limit_key.unwrap_or_default(),
-            code: String::new(),
-            wins: schedule.on_edit == OnEdit::CodeWins,
-            name: schedule.name,
-        };
-        definition.code = definition.code();
-        Ok(definition)
+        let hash = seed_of(payload.text());
+        let params: Vec<Boxed> = vec![
+            Box::new(schedule.name.clone()),
+            Box::new(expression),
+            Box::new(zone),
+            Box::new(schedule.missing.and_then(|it| word_of(&MISSING, it))),
+            Box::new(schedule.repeated.and_then(|it| word_of(&REPEATED, it))),
+            Box::new(schedule.period.map(micros)),
+            Box::new(schedule.from.map(moment::in_micros)),
+            Box::new(schedule.until.map(moment::in_micros)),
+            Box::new(micros(schedule.jitter)),
+            Box::new(kind),
+            Box::new(payload),
+            Box::new(i32::try_from(max_attempts).unwrap_or(i32::MAX)),
+            Box::new(catch_up),
+            Box::new(micros(window)),
+            Box::new(overlap),
+            Box::new(most),
+            Box::new(schedule.priority.number()),
+            Box::new(schedule.ordering_key),
+            Box::new(schedule.limit_key.unwrap_or_default()),
+        ];
+        let code = format!("{params:?} {hash:016x}");
+        let wins = schedule.on_edit == OnEdit::CodeWins;
+        Ok(Self { name: schedule.name, params, code, wins })
     }
 
-    /// Returns what tells this definition from others of the name. The payload is in it by its hash.
-    fn code(&self) -> String {
-        let payload = seed_of(self.payload.text());
-        // A program that says nothing of these says what it said before there were any.
-        let of_jobs = match (self.priority, &self.ordering_key, self.limit_key.as_str()) {
-            (0, None, "") => String::new(),
-            some => format!(" {some:?}"),
-        };
-        format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {payload:016x} {} {} {} {} {}{of_jobs}",
-            self.expression,
-            self.zone,
-            self.missing,
-            self.repeated,
-            self.period,
-            self.begins,
-            self.ends,
-            self.jitter,
-            self.kind,
-            self.max_attempts,
-            self.catch_up,
-            self.window,
-            self.overlap,
-            self.most,
-        )
+    /// Adds the parameters that [`DECLARE`](super::texts::DECLARE) has besides.
+    pub(in crate::postgres) fn declared(mut self) -> Self {
+        self.params.push(Box::new(std::mem::take(&mut self.code)));
+        self.params.push(Box::new(self.wins));
+        self
     }
-
-    /// Returns the parameters of [`PUT`](super::texts::PUT).
-    pub(super) fn boxed(self) -> Vec<Boxed> {
-        vec![
-            Box::new(self.name),
-            Box::new(self.expression),
-            Box::new(self.zone),
-            Box::new(self.missing),
-            Box::new(self.repeated),
-            Box::new(self.period),
-            Box::new(self.begins),
-            Box::new(self.ends),
-            Box::new(self.jitter),
-            Box::new(self.kind),
-            Box::new(self.payload),
-            Box::new(self.max_attempts),
-            Box::new(self.catch_up),
-            Box::new(self.window),
-            Box::new(self.overlap),
-            Box::new(self.most),
-            Box::new(self.priority),
-            Box::new(self.ordering_key),
-            Box::new(self.limit_key),
-        ]
-    }
-
-    /// Returns those of [`DECLARE`](super::texts::DECLARE).
-    pub(in crate::postgres) fn declared(mut self) -> Vec<Boxed> {
-        let (code, wins) = (std::mem::take(&mut self.code), self.wins);
-        let mut all = self.boxed();
-        all.push(Box::new(code));
-        all.push(Box::new(wins));
-        all
-    }
-}
-
-/// A parameter that is kept until it is asked with.
-pub(crate) type Boxed = Box<dyn Typed + Send + Sync>;
-
-pub(in crate::postgres) fn borrowed(all: &[Boxed]) -> Vec<Param<'_>> {
-    all.iter().map(|value| &**value as _).collect()
 }
 
 impl TickingRow {

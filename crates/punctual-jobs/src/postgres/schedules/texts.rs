@@ -9,7 +9,7 @@
 //!
 //! [`SETTLE`] passes over a row that another transaction has locked. The verbs lock with `nowait`, and are asked again until
 //! their limit; [`PUT`] and [`DECLARE`] may wait for a row of that name as long as the lock time-out says. In a
-//! transaction of the program's own a verb waits ([`waiting`](crate::postgres::statements::waiting)), because an error would end the transaction; the row stays
+//! transaction of the program's own a verb waits ([`in_a_transaction`](crate::postgres::statements::in_a_transaction)), because an error would end the transaction; the row stays
 //! locked until that ends, and its ticks wait.
 //!
 //! # Room
@@ -27,7 +27,8 @@ macro_rules! definition {
     };
 }
 
-/// A row becomes what is inserted. Its ticks count from now on if they are others than before.
+/// A row becomes what is inserted. Its ticks count from now on if they are others than before, and from no moment before the last one
+/// that is settled: the server's clock may have been set back since.
 macro_rules! becomes {
     () => {
         "expression = excluded.expression, zone = excluded.zone, missing = excluded.missing, \
@@ -38,7 +39,7 @@ macro_rules! becomes {
          priority = excluded.priority, ordering_key = excluded.ordering_key, limit_key = excluded.limit_key, \
          tick = case when s.removed or (s.expression, s.zone, s.missing, s.repeated, s.period_us, s.begins, s.ends) \
              is distinct from (excluded.expression, excluded.zone, excluded.missing, excluded.repeated, \
-             excluded.period_us, excluded.begins, excluded.ends) then clock_timestamp() else s.tick end, \
+             excluded.period_us, excluded.begins, excluded.ends) then greatest(s.tick, clock_timestamp()) else s.tick end, \
          next_at = case when not s.paused then clock_timestamp() end, revision = excluded.revision"
     };
 }
@@ -53,7 +54,7 @@ pub(crate) const PUT: &str = concat!(
      on conflict (name) do update set ",
     becomes!(),
     ", edited = true returning 1) \
-     select exists (select from was), pg_notify('@channel', 'schedule') from put"
+     select exists (select from was), @notify('schedule') from put"
 );
 
 /// The same, with $20 a text that says what the program declares, and $21 whether that wins over what a person has
@@ -72,25 +73,25 @@ pub(crate) const DECLARE: &str = concat!(
     ", code = excluded.code, declared = true, edited = false \
      where ($21 or s.declared and not s.edited) \
        and (s.code is distinct from excluded.code or s.edited or not s.declared) returning name), \
-     told as (select pg_notify('@channel', 'schedule') from put) \
+     told as (select @notify('schedule') from put) \
      select 'declared', (select count(*) from told) from put \
      union all \
      select case when edited or not declared then 'kept' else 'unchanged' end, 0 from @schema.job_schedule \
       where name = $1 and not exists (select from put)"
 );
 
-/// $1 name, $2 whether it is to be paused. A schedule that goes on has missed nothing before.
+/// $1 name, $2 whether it is to be paused. A schedule that goes on has missed nothing before, and repeats nothing.
 pub(crate) const PAUSE: &str = "\
 with found as (
   select name from @schema.job_schedule where name = $1 and not removed for update nowait
 ), done as (
   update @schema.job_schedule s set paused = $2,
-    tick = case when s.paused and not $2 then clock_timestamp() else tick end,
+    tick = case when s.paused and not $2 then greatest(s.tick, clock_timestamp()) else tick end,
     next_at = case when $2 then null when s.paused then clock_timestamp() else next_at end,
     revision = nextval('@schema.job_claim')
     from found where s.name = found.name returning 1
 )
-select pg_notify('@channel', 'schedule') from done";
+select @notify('schedule') from done";
 
 /// $1 name. Of one that a program has declared the row stays, so that the program does not bring it back.
 /// A pause ends with it: a schedule that is put, or declared, in its place is another one.
@@ -104,7 +105,7 @@ with found as (
     revision = nextval('@schema.job_claim')
     from found where s.name = found.name and found.declared
 )
-select pg_notify('@channel', 'schedule') from found";
+select @notify('schedule') from found";
 
 /// What says when a schedule ticks, and how its row stands.
 macro_rules! state {
@@ -236,7 +237,7 @@ pub(crate) const SETTLE: &str = concat!(
     from asked where s.name = asked.name
   returning 1
 ), told as (
-  select pg_notify('@channel', '')
+  select @notify('')
     from (select 1 from enqueued union all select 1 from brought_forward) due limit 1
 )
 select (select count(*) from enqueued), array(select id from cancelled), (select count(*) from told) from settled"
@@ -262,7 +263,7 @@ pub(crate) const RUN_NOW: &str = concat!(
     from asked where s.name = asked.name
   returning 1
 ), told as (
-  select pg_notify('@channel', '')
+  select @notify('')
     from (select 1 from enqueued union all select 1 from brought_forward) due limit 1
 )
 select coalesce((select max(id) from enqueued), (select max(id) from brought_forward)), array(select id from cancelled),

@@ -22,11 +22,15 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
 use super::{
-    row::{TickingRow, borrowed},
+    row::TickingRow,
     settling::{Settlement, settle},
     texts,
 };
-use crate::postgres::{connection::AskError, engine::PostgresEngine, settings::QueueEvent};
+use crate::postgres::{
+    connection::{AskError, borrowed},
+    machine::Machine,
+    settings::QueueEvent,
+};
 
 /// How long the rows are not looked at, at most: shorter than a second, so that a change is followed within one.
 const PAUSE: Duration = Duration::from_millis(900);
@@ -46,29 +50,29 @@ struct Avoided {
 }
 
 /// Settles rows until the queue is closed.
-pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
+pub(in crate::postgres) async fn tick_on(machine: Arc<Machine>) {
     let mut avoided = Avoided::default();
     let mut is_away = false;
     loop {
-        let (pause, error) = match engine.settle_rows(&mut avoided).await {
+        let (pause, error) = match machine.settle_rows(&mut avoided).await {
             // Behind these there are others.
-            Ok(Duration::ZERO) if !engine.stop.is_cancelled() => continue,
+            Ok(Duration::ZERO) if !machine.stop.is_cancelled() => continue,
             Ok(pause) => (pause, avoided.refused.take()),
             Err(error) => (PAUSE, Some(error)),
         };
         let was_away = std::mem::replace(&mut is_away, error.is_some());
         if let Some(error) = error.filter(|_| !was_away) {
-            engine.report_failure(&error);
+            machine.report_failure(&error);
         }
         tokio::select! {
             () = sleep(pause) => {}
-            () = engine.schedules_changed.notified() => {}
-            () = engine.stop.cancelled() => return,
+            () = machine.schedules_changed.notified() => {}
+            () = machine.stop.cancelled() => return,
         }
     }
 }
 
-impl PostgresEngine {
+impl Machine {
     pub(in crate::postgres) async fn declare(&self) -> Result<(), AskError> {
         for declared in &self.declared {
             let params = borrowed(&declared.params);

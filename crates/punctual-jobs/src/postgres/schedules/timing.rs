@@ -15,7 +15,7 @@ use punctual::{
     trigger::{Cron, Due},
 };
 
-use crate::Aligned;
+use crate::{Aligned, job::catch_up::last_between};
 
 #[derive(Clone, Debug)]
 pub(super) enum Calendar {
@@ -72,18 +72,7 @@ impl Timing {
 
     /// Returns the last tick that is later than `after` and not later than `until`.
     fn last_between(&self, after: SystemTime, until: SystemTime) -> Option<SystemTime> {
-        let mut last = self.next_after(after).filter(|tick| *tick <= until)?;
-        let mut none_after = until;
-        // Each round goes on by a tick, and halves what may hold others: years of seconds take some thirty rounds.
-        while let Some(next) = self.next_after(last).filter(|next| *next <= until) {
-            last = next;
-            let half = none_after.duration_since(last).unwrap_or_default() / 2;
-            match self.next_after(last + half).filter(|next| *next <= until) {
-                Some(next) => last = next,
-                None => none_after = last + half,
-            }
-        }
-        Some(last)
+        last_between(|moment| self.next_after(moment), after, until)
     }
 
     /// Returns the last tick later than `after` that is due at `now`.

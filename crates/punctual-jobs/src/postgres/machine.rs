@@ -1,6 +1,6 @@
-//! What the loops of a queue on PostgreSQL share: its settings, connections and claims, and how they tell the program something.
+//! This machine, as the loops of its queue on PostgreSQL share it: its settings, connections and claims, and how they tell the program something.
 //!
-//! The engine lives as long as its thread. The thread ends when the queue is closed and nothing of it runs;
+//! It lives as long as its thread. The thread ends when the queue is closed and nothing of it runs;
 //! everything that was asked for and has no answer then is answered with
 //! [`ShutDown`](QueueError::ShutDown), because its promise is dropped with the runtime. [`opening`](super::opening) composes it.
 
@@ -19,8 +19,9 @@ use super::{
     coming::Coming,
     connection::{Address, AskError, Connection},
     dead::Watch,
-    schedules::Declared,
+    schedules::Definition,
     settings::{QueueEvent, Settings},
+    statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK},
     told::Telling,
     unheard::Unheard,
 };
@@ -28,11 +29,10 @@ use crate::{
     QueueError, QueueFuture, When,
     job::until,
     job::{jobs::Definitions, with_sources},
-    server::schema::Schema,
 };
 
-pub(super) struct PostgresEngine {
-    pub(super) me: Weak<PostgresEngine>,
+pub(super) struct Machine {
+    pub(super) me: Weak<Machine>,
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
     pub(super) address: Address,
@@ -68,7 +68,7 @@ pub(super) struct PostgresEngine {
     /// The tasks that take the ticks of each.
     pub(super) schedules: Mutex<Vec<JoinHandle<()>>>,
     /// The schedules that the program has declared as rows.
-    pub(super) declared: Vec<Declared>,
+    pub(super) declared: Vec<Definition>,
     /// Has the ticker look at the rows of schedules.
     pub(super) schedules_changed: Notify,
 }
@@ -85,13 +85,13 @@ fn new_name(machine: &str) -> String {
     format!("{machine} {}-{}-{count}-{random:016x}", std::process::id(), since.as_nanos())
 }
 
-impl PostgresEngine {
-    /// Makes an engine that does nothing yet, whose tasks are to be those of this runtime.
+impl Machine {
+    /// Makes a machine that does nothing yet, whose tasks are to be those of this runtime.
     pub(super) fn new(
         executor: Handle,
         (address, settings): (Address, Settings),
         definitions: &Arc<Definitions>,
-        declared: Vec<Declared>,
+        declared: Vec<Definition>,
         runtime: runtime::Handle,
     ) -> Arc<Self> {
         let silence = settings.lease / 2;
@@ -99,11 +99,11 @@ impl PostgresEngine {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: Connection::for_verbs(&address, settings.request_timeout),
-            looks: Connection::new(&address, settings.request_timeout),
-            work: Connection::for_work(&address, silence),
-            pulse: Connection::new(&address, silence),
-            ticking: Connection::new(&address, silence),
+            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS),
+            looks: Connection::new(&address, settings.request_timeout, GREETING),
+            work: Connection::new(&address, silence, GREETING_OF_WORK),
+            pulse: Connection::new(&address, silence, GREETING),
+            ticking: Connection::new(&address, silence, GREETING),
             worker: new_name(&settings.machine),
             address,
             settings,
@@ -149,10 +149,6 @@ impl PostgresEngine {
         };
         let answer = question(me);
         self.answer(async move { Ok(answer.await?) })
-    }
-
-    pub(super) fn schema(&self) -> &Schema {
-        &self.address.schema
     }
 
     /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.
