@@ -22,9 +22,13 @@ use crate::{
 /// particular order.
 ///
 /// **Dropping it cancels the tasks that are left** ([`CancelReason::ShutdownNow`]) and drops their closures before the
-/// drop returns. A million tasks take tens of milliseconds: from 65,536 on, a second thread drops half of them. That
-/// thread is not started for the tasks of a [driven](crate::Builder::build_driven) executor, nor while the calling
-/// thread runs a task or other code for an executor. [`DrainedTask`] has an example.
+/// drop returns. A million tasks take tens of milliseconds. [`DrainedTask`] has an example.
+///
+/// From 65,536 tasks on, a second thread, which no factory starts, drops half of them. So the caller must hold no lock
+/// that the drop of a capture takes, not even one that a thread may take twice, such as standard output's, and a capture
+/// cannot rely on the caller's thread-locals. Where that matters, drop the tasks one by one, by `for_each(drop)`: the
+/// calling thread then drops them all. It also does so on a manual clock, and while it runs a task or shuts an executor
+/// down.
 #[must_use = "dropping pending tasks cancels them"]
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
@@ -75,6 +79,9 @@ impl FusedIterator for DrainedTasks {}
 /// From how many tasks on a second thread shares the drop.
 const MANY: usize = 64 << 10;
 
+/// The stack of that thread: drops may nest as deeply as on a main thread.
+const STACK: usize = 8 << 20;
+
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
@@ -82,7 +89,8 @@ impl Drop for DrainedTasks {
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
-        // What a capture's drop waits for may be refused by what this thread does, and a second thread does nothing else.
+        // The crate refuses some waits because of what the calling thread does for an executor. It would not refuse them to
+        // a second thread.
         let is_shared = self.len() >= MANY && (self.may_share)();
         let chunks = self.drained.take_chunks().into_iter();
         if !is_shared {
@@ -97,7 +105,8 @@ impl Drop for DrainedTasks {
         };
         thread::scope(|scope| {
             // If there is no second thread, this one does all.
-            let _second = thread::Builder::new().spawn_scoped(scope, share);
+            let builder = thread::Builder::new().name("punctual-drop".into()).stack_size(STACK);
+            let _second = builder.spawn_scoped(scope, share);
             share();
         });
     }

@@ -50,8 +50,7 @@
 //!
 //! # Moving an entry
 //!
-//! The entry of a live task moves on request ([`PoolRef::control`]; [`feature::control`](crate::feature) says what that
-//! means for the task), when a group lets its task start, and when a timer is reset. The thread takes the same two
+//! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task), when a group lets its task start, and when a timer is reset. The thread takes the same two
 //! locks as for queuing a task again, in the same order. After the owner is dropped, or after `shutdown_now`, a request
 //! has no effect. In a closed queue an entry can only move earlier, because a shutdown decides by the deadlines that it
 //! finds there.

@@ -66,8 +66,9 @@ impl Pool {
         let drained = self.queue.drain();
         self.extensions.on_drain();
         self.token.cancel();
-        // A driven executor starts no thread.
-        let may_share = if self.is_driven { || false } else { || !acts_for_a_pool() };
+        // A driven executor starts no thread, and on a manual clock two threads would drop in no fixed order.
+        let is_alone = self.is_driven || self.clock().is_manual();
+        let may_share = if is_alone { || false } else { || !acts_for_a_pool() };
         DrainedTasks::new(drained, self.detached_context(), may_share)
     }
 

@@ -13,7 +13,7 @@
 //!   to queue it again.
 //! * **Running**: the closure is on a worker's stack.
 //! * **Completed, Failed, Cancelled**: final. Taking the result of the first two makes them `Claimed`. A series whose
-//!   trigger has ended has completed, with or without a result ([`Stage::Exhausted`]).
+//!   trigger has ended has completed, with or without a result ([`Stage::EXHAUSTED`]).
 //!
 //! Each move takes `&mut self`, so it happens under the task's lock, and says what has to be *done*: whether to
 //! take the closure out, or to discard the result. The [`payload`](super::payload) does it in the same

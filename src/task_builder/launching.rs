@@ -99,12 +99,12 @@ impl TaskBuilder<'_> {
         let pool_ref = self.pool_refs.local();
         let (unplannable, look, has_trigger) = task.look_at_plan();
         let joined = self.requested.join(pool_ref.pool());
+        let (_joining, refusal) =
+            joined.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
         // Before the code around each run: the limit on each run of a periodic task needs the timer thread's queue.
-        let staffed = match (unplannable, joined) {
-            (Some(reason), _) | (None, Err(reason)) => Err(reason),
-            (None, Ok(joining)) => {
-                ensure_threads(pool_ref, &self.requested).map(|staffing| (staffing, joining))
-            }
+        let staffed = match unplannable.or(refusal) {
+            Some(reason) => Err(reason),
+            None => ensure_threads(pool_ref, &self.requested),
         };
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let (needs_ticket, asks_handler) = (self.requested.needs_ticket(), !self.aborts);
@@ -112,8 +112,8 @@ impl TaskBuilder<'_> {
             resume_unwind(task, payload);
         }
         // Not earlier: the error hands back the refused task, and that needs the code around its runs as well.
-        let (staffing, _joining) = match staffed {
-            Ok(it) => it,
+        let staffing = match staffed {
+            Ok(staffing) => staffing,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
         let timing = timing.no_later_than(look);

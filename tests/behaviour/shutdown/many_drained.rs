@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancelReason, Handle, ScheduledFuture, ScheduledThreadPoolExecutor};
+use punctual::{CancelReason, Handle, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor};
 
-use crate::support::{Bomb, Counter, assert_cancelled};
+use crate::support::{Bomb, Counter, assert_cancelled, eventually};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -20,6 +20,17 @@ const MANY: usize = 70_000;
 /// Notes the thread that drops it.
 #[derive(Clone, Default)]
 struct Noting(Arc<Mutex<HashSet<ThreadId>>>);
+
+/// Is not dropped before two threads drop such values.
+struct Meeting(Noting);
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        let threads = &self.0.0;
+        threads.lock().unwrap().insert(thread::current().id());
+        eventually("a second thread drops some", || threads.lock().unwrap().len() == 2);
+    }
+}
 
 impl Drop for Noting {
     fn drop(&mut self) {
@@ -43,8 +54,8 @@ fn assert_alone(act: impl FnOnce(&Noting)) {
     assert_eq!(*noting.0.lock().unwrap(), own);
 }
 
-/// All captures are gone when the drop returns, and all futures have ended. A capture that panics in its drop keeps none of
-/// the others, and is reported.
+/// Two threads share the drop. All captures are gone when it returns, and all futures have ended. A capture that panics in
+/// its drop keeps none of the others, and is reported.
 #[test]
 fn all_are_dropped_when_it_returns() {
     let reports = Counter::new();
@@ -52,7 +63,8 @@ fn all_are_dropped_when_it_returns() {
     let builder = ScheduledThreadPoolExecutor::builder().failure_handler(move |_| count.add());
     let (executor, noting) = (builder.build().unwrap(), Noting::default());
     let submit = |number| {
-        let captured = (noting.clone(), (number % 10_000 == 0).then(|| Bomb("a capture")));
+        let meeting = Meeting(noting.clone());
+        let captured = (meeting, (number % 10_000 == 0).then(|| Bomb("a capture")));
         executor.schedule(DAY, move || drop(captured)).unwrap()
     };
     let futures: Vec<ScheduledFuture<()>> = (0..MANY).map(submit).collect();
@@ -82,6 +94,17 @@ fn a_thread_that_acts_for_a_pool_drops_them_alone() {
     });
     outer.shutdown_now().next().unwrap().run();
     by_hand.join().unwrap();
+}
+
+/// On a manual clock nothing depends on which of two threads is faster.
+#[test]
+fn on_a_manual_clock_one_thread_drops_them() {
+    assert_alone(|noting| {
+        let clock = ManualClock::new();
+        let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build().unwrap();
+        fill(&executor, noting);
+        drop(executor.shutdown_now());
+    });
 }
 
 /// G57: a driven executor starts no thread.
