@@ -8,9 +8,8 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has the entries that arrive in deadline order.
-//! * The [`Calendar`] has entries 17 ms or more behind the first one. Insertion and removal cost the same however many
-//!   there are. Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by
-//!   bucket.
+//! * The [`Calendar`] has entries 17 ms or more behind the first one, at a cost that does not depend on their number.
+//!   Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by bucket.
 //! * The [lanes] have bursts that come while the heap is large, and the [heap](array_heap) has all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
@@ -314,7 +313,7 @@ impl<E> PriorityQueue<E> {
         self.first_near().min(now) < self.floor() || self.calendar.is_unused()
     }
 
-    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in entries moved.
+    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns the work done, in entries moved.
     pub(super) fn bring_near(&mut self) -> usize {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
@@ -364,8 +363,8 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns how much work that was: free places
-    /// count a little, since most may be free.
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done: free places
+    /// count a little, since most places may be free.
     fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.near.len();
         let keys = self.calendar.give_up(&mut self.table, chunk);

@@ -161,7 +161,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 }
 
-/// See the head of the module. It has a cache line of its own, because it changes much less often than the lock beside it.
+/// See the head of the module. It has its own cache line, because it changes much less often than the lock beside it.
 pub(super) struct PublishedHead(CachePadded<AtomicU64>);
 
 impl PublishedHead {

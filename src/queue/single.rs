@@ -1,5 +1,5 @@
-//! The [`SingleQueue`]: one heap, for the public [`DelayQueue`](crate::DelayQueue). Three things are cheaper here than with
-//! several stripes.
+//! The [`SingleQueue`]: one heap, for the public [`DelayQueue`](crate::DelayQueue). Three things are cheaper here than
+//! with several stripes.
 //!
 //! * **Taking** needs only the heap's lock, because the heap's first entry is the first of all.
 //! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.

@@ -515,8 +515,8 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.waiters
     }
 
-    /// Reads the stripes' heads first, because entries move from there to the ready list. It may miss an entry that is offered
-    /// meanwhile: the offer then wakes a waiter.
+    /// Reads the stripes' heads first, because entries move from there to the ready list. It may miss an entry that is
+    /// offered meanwhile: the offer then wakes a waiter.
     fn head(&self) -> Timestamp {
         let nearest = self.stripes.iter().map(|stripe| stripe.head()).min();
         nearest.unwrap_or(Timestamp::NEVER).min(self.ready.head())

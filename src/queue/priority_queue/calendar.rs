@@ -59,7 +59,7 @@ pub(super) struct Calendar {
     pub(super) floor: u64,
     /// The bucket whose turn comes first.
     nearest: u32,
-    /// The chunk that became empty last, which may be in use again. It is kept for a bucket whose only entry comes and goes.
+    /// The chunk that last became empty, perhaps in use again: kept for a bucket whose only entry comes and goes.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }

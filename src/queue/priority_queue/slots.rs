@@ -8,9 +8,9 @@
 //!   far chunk    elements │ keys        the key is here, and nowhere else
 //! ```
 //!
-//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, and so do
-//! the chunks of each bucket; those with free places come first. An empty chunk frees its memory, unless it is the first
-//! of the near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied while it grows.
+//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, as do
+//! those of each bucket; chunks with free places come first. An empty chunk frees its memory, unless it is the first of
+//! the near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied as it grows.
 
 use std::mem;
 
@@ -247,8 +247,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Removes the far element with this slot and this sequence. Returns its key as well, and `true` if the chunk is empty
-    /// now, or was full before.
+    /// Removes the far element with this slot and this sequence. Also returns its key, and `true` if the chunk is empty
+    /// now or was full before.
     #[inline(always)]
     pub(super) fn remove_far(
         &mut self,

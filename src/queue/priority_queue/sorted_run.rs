@@ -9,9 +9,9 @@
 //!    popped          ▲hole
 //! ```
 //!
-//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts that
-//! are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more holes in
-//! the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
+//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts
+//! that are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more
+//! holes in the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
 //! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the most that
 //! a run has. A position does not change while the entry is in the run.

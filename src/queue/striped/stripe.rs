@@ -1,5 +1,5 @@
-//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue). It writes its number into the sequence of
-//! each element that it admits:
+//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue). It writes its number into the
+//! sequence of each element that it admits:
 //!
 //! ```text
 //!   sequence = stamp of the submission (60 bits) │ number of the stripe (4 bits)
