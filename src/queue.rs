@@ -13,7 +13,7 @@
 //!                 └───────────────┬───────────────┘
 //!                    shared_heap   (heap + lock + published head)
 //!                                 │
-//!                   priority_queue: PriorityQueue   (plain data: the heap of a stripe)
+//!                   priority_queue: PriorityQueue   (plain data: the heap itself)
 //!              ┌──────────────────┼──────────────────┐
 //!         array_heap          sorted_run          calendar
 //!       out of order       arrives in order      17 ms ahead or more
@@ -108,7 +108,7 @@ impl Admission {
 ///
 /// A thread writes it while it holds *all* heap locks of the queue, so it cannot change while any of them is held. An
 /// insertion reads it under its heap's lock: an inserting and a closing thread come in the order in which they get that
-/// lock. A thread that finds the queue closed, without a lock, knows that every element admitted before is in its heap.
+/// lock. A thread that holds no lock and sees the queue closed knows that every element admitted before is in its heap.
 struct AdmissionState(AtomicUsize);
 
 impl AdmissionState {

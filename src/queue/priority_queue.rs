@@ -24,10 +24,10 @@
 //! # The head
 //!
 //! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that
-//! takes the first near entry out also brings the nearest buckets near ([`settle_until`](PriorityQueue::settle_until)),
-//! up to a work limit or a bucket of several chunks. Only then is the head a mere *bound*: the floor. This is never
-//! later than the first deadline, so a thread that waits for it is not late. A thread that finds it due brings one
-//! chunk near, publishes the new head, and looks again.
+//! takes the first near entry out also brings the nearest buckets near as needed
+//! ([`settle_until`](PriorityQueue::settle_until)), up to a work limit or a bucket of several chunks. Only then is the
+//! head a mere *bound*: the floor. This is never later than the first deadline, so a thread that waits for it is not
+//! late. A thread that finds it due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants
 //!

@@ -138,7 +138,7 @@ impl<E> SingleQueue<E> {
         self.heap.lock().len()
     }
 
-    /// Returns the first entry, due or not, with a view of its element. `view` runs under the lock: it is no user code.
+    /// Returns the first entry, due or not, with a view of its element. `view` runs locked: it must not be user code.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
         while !heap.settle(Timestamp::NEVER) {
@@ -163,7 +163,7 @@ impl<E> SingleQueue<E> {
         Drained::new(vec![heap])
     }
 
-    /// Admits nothing from now on. Elements already inside can still be taken; then `take` returns `None`.
+    /// Admits nothing from now on. Elements inside can still be taken; once none are left, `take` returns `None`.
     pub(crate) fn close(&self) {
         let heap = self.heap.lock();
         self.admission.restrict_to(Admission::CLOSED);

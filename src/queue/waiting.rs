@@ -3,7 +3,7 @@
 //! A thread that finds nothing due *searches*: it looks again, spins if the next deadline is near or elements arrive in
 //! quick succession, and then sleeps until it is woken or its moment comes ([`waiters`](super::waiters)). A searcher
 //!
-//! 1. looks for an element, reads the [round](Waiters::round), and checks for its limit and the end of the queue,
+//! 1. looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue has ended,
 //! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
 //! 3. looks at the heads once more if it was the last searcher.
 //!
@@ -73,9 +73,9 @@ pub(crate) trait Source: Sized {
         self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
     }
 
-    /// Like [`take`](Self::take), but waits no longer than until `limit(since)`, for a wait that began at `since`. The
-    /// thread calls it again after each wake-up. `limit` has a side effect: if it returns `None`, it has [ended the
-    /// search](Waiters::end_search) on the thread's behalf, and the thread leaves.
+    /// Like [`take`](Self::take), but waits no longer than until `limit(since)`, where `since` is the time at which the
+    /// wait began. The thread calls it again after each wake-up. `limit` has a side effect: if it returns `None`, it
+    /// has [ended the search](Waiters::end_search) on the thread's behalf, and the thread leaves.
     ///
     /// The thread parks on the parker that `parker` returns, which other threads may know and wake. If an element is
     /// due at once, neither closure is called.
@@ -224,7 +224,7 @@ impl<'a, Q: Source> Search<'a, Q> {
         (Self(queue), waker)
     }
 
-    /// `round` was read before the searcher looked.
+    /// `round` was read before the searcher checked its limit and the end of the queue.
     fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());

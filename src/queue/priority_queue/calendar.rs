@@ -1,6 +1,6 @@
 //! The calendar: far entries, in buckets by time, with no order inside a bucket.
 //!
-//! Most far entries are timeouts, most of which are cancelled long before they are due: to keep them in order would be
+//! Most far entries are timeouts, most of which are cancelled long before they are due: keeping them in order would be
 //! a waste. An entry 17 ms or more behind the first one of the *near part* goes into a *bucket* here, as in a calendar
 //! queue. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no other entry.
 //!

@@ -129,7 +129,7 @@ impl Lanes {
             self.first = next;
         } else {
             self.renew_first();
-            // The last entry to leave is the first of all, so it passes here.
+            // The last entry to leave is the first of all, so this is the only place to check.
             if self.len == 0 {
                 self.runs = Vec::new();
             }

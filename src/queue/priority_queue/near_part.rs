@@ -8,8 +8,8 @@
 //! # Invariants
 //!
 //! 1. `first` is the smallest key of heap, run and lanes.
-//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries. Once most
-//!    of these have been removed, the others are in the heap. The same holds for each lane.
+//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
+//!    Once most of these have been removed, the others are in the heap. The same holds for each lane.
 
 use std::iter;
 

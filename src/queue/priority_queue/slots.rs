@@ -1,7 +1,7 @@
 //! The slot table: a stable place for each element, which tells where its key is.
 //!
-//! The heap moves its entries, but a ticket needs a name that does not change: the *slot*, a chunk's number with a
-//! place in it. A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
+//! The heap moves its entries, but a ticket needs a stable name: the *slot*, a chunk's number and a place in that
+//! chunk. A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
 //!
 //! ```text
 //!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
@@ -25,7 +25,7 @@ const FULL: u32 = CHUNK as u32;
 pub(super) const NONE: u32 = u32::MAX;
 /// The owner of the chunks of the near part.
 const NEAR: u32 = u32::MAX;
-/// A chunk that starts small gets memory with at most this many places.
+/// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
 /// Once half of the chunks that slots can name are in use, no far chunk is added. So there is always one for the near
 /// part, which needs another only when all of its own are full.
@@ -322,7 +322,7 @@ impl<E> Slots<E> {
         &self.chunks[index as usize]
     }
 
-    /// Makes the next chunk the first of the ring if this one is; `NONE` if there is no other.
+    /// If this chunk is the first of the ring, makes the next one the first, or `NONE` if it is alone.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {
             let next = self.chunks[index as usize].next;

@@ -13,8 +13,8 @@
 //! that are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more
 //! holes in the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
-//! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the most that
-//! a run has. A position does not change while the entry is in the run.
+//! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the most
+//! places that a run has. A position does not change while the entry is in the run.
 
 use std::collections::VecDeque;
 

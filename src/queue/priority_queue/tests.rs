@@ -286,8 +286,8 @@ fn equal_deadlines_are_first_come_first_served() {
     }
 }
 
-/// M75, M85: JDK-8370887 had overlooked that the entry that fills the hole may belong above it. Here it comes from the
-/// last of four families and is nearer than the head of the first.
+/// M75, M85: as in JDK-8370887, the entry that fills the hole may belong above it. Here it comes from the last of four
+/// families and is nearer than the head of the first.
 #[test]
 fn removal_from_the_middle_sifts_both_ways() {
     let delays = [1, 100, 2, 3, 4, 101, 102, 103, 104, 5, 6, 7, 8];
@@ -362,8 +362,8 @@ fn a_ticket_can_follow_its_entry_to_another_slot() {
     assert_eq!(before.moved_to(None), before);
 }
 
-/// M80, M85, M89: nearly all of many timeouts of equal length are cancelled: the few survivors do not keep the memory
-/// of the others allocated.
+/// M80, M85, M89: of many timeouts of equal length, nearly all are cancelled, and the few survivors do not keep the
+/// memory of the others allocated.
 #[test]
 fn survivors_do_not_keep_the_sorted_run_long() {
     let count = 50_000_u64;

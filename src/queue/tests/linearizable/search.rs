@@ -2,9 +2,9 @@
 //!
 //! An operation takes effect at one moment between its call and its return. So an operation that had returned before
 //! another was called comes first, and operations that overlap may come in either order. The search tries the orders
-//! that this leaves, as Wing and Gong describe it: each of the operations that may come next comes next in turn, if the
-//! sorted list gives the same answer. It never visits a state twice in which the same operations are over and the list
-//! is the same (Lowe's improvement).
+//! that this leaves, as Wing and Gong describe it: it tries each operation that may come next, if the sorted list gives
+//! the same answer. It never visits a state twice in which the same operations are over and the list is the same
+//! (Lowe's improvement).
 //!
 //! # A look that finds nothing
 //!
