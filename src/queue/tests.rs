@@ -33,7 +33,7 @@ pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Offers like a program with many threads: each element goes into another stripe.
+    /// Offers like a program with many threads: each element goes into a different stripe.
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, RefusedElement<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();

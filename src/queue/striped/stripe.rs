@@ -12,7 +12,7 @@
 //! # Parked entries
 //!
 //! A task that waits for its turn, or that runs on request, is *parked* in a second heap: a thread has to move it to
-//! the first before it can run. That one alone decides which entry is next, how long a thread sleeps and how many
+//! the first heap before it can run. That heap alone decides which entry is next, how long a thread sleeps and how many
 //! threads stay. The entries of both heaps are pending, and a shutdown that keeps tasks keeps both. A parked entry is
 //! still *due* at the moment for which its run was planned; a task that runs on request is never due.
 

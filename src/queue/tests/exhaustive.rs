@@ -167,7 +167,7 @@ fn a_waiter_reconsiders_its_limit_when_asked() {
     });
 }
 
-/// The pool's models begin a search without doing anything else.
+/// Lets the pool's models begin a search without doing anything else.
 impl<E> DelayedWorkQueue<E> {
     pub(crate) fn begin_search(&self) {
         self.waiters().begin_search();

@@ -106,8 +106,8 @@ fn a_bound_that_equals_a_head_is_no_tie() {
     assert_eq!(taken, expected);
 }
 
-/// M156: the bound of a stripe has come, and the first entry of another stripe is due between it and the first
-/// entry that is known here.
+/// M156: the bound of a stripe has come, and the first entry of another stripe is due between that bound and the first
+/// known entry here.
 #[test]
 fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
     let clock = ManualClock::from_zero();

@@ -130,7 +130,7 @@ fn an_element_before_the_deputys_is_taken_in_time() {
     }
 }
 
-/// The same holds if the element arrives only when the leader is away.
+/// The same holds if the element arrives only once the leader is away.
 #[test]
 fn an_element_offered_while_the_leader_is_away_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {
