@@ -1,9 +1,9 @@
-//! The delay queues: elements are inserted with a deadline, and can be taken once it passes. Two queues share one
-//! wait loop.
+//! The delay queues: an element is inserted with a deadline, and can be taken once the deadline has passed. Two queues
+//! share one wait loop.
 //!
 //! ```text
 //!                         waiting   (the wait loop, the sleep protocol; parked or polled)
-//!                            │   ──▶ waiters   (which threads search, or sleep until when)
+//!                            │   ──▶ waiters   (which threads search, which sleep, until when)
 //!                            │
 //!              Source: head, take_due, first_two, is_finished
 //!                 │                               │
@@ -13,7 +13,7 @@
 //!                 └───────────────┬───────────────┘
 //!                    shared_heap   (heap + lock + published head)
 //!                                 │
-//!                   priority_queue: PriorityQueue   (plain data: the heap of a stripe)
+//!                   priority_queue: PriorityQueue   (plain data: the heap itself)
 //!              ┌──────────────────┼──────────────────┐
 //!         array_heap          sorted_run          calendar
 //!       out of order       arrives in order      17 ms ahead or more
@@ -23,8 +23,8 @@
 //!   insertion that wins is in the heap when `close` returns, and a later one is refused
 //!   ([`AdmissionState`]).
 //! * **Which thread is woken?** [`waiters`] has the protocol, and the argument that no wake-up is lost.
-//! * **Which entry is taken next?** The entry with the smallest deadline, and among equal ones the first submitted.
-//!   In a single heap that is the heap's order; [`striped`] says why it holds across several.
+//! * **Which entry is taken next?** The entry with the earliest deadline; of several with the same deadline, the one
+//!   submitted first. In a single heap that is the heap's order; [`striped`] says why it holds across several.
 //! * No lock is held while the clock is read, an element is made or dropped, or a thread is woken.
 //!
 //! # Words
@@ -40,8 +40,8 @@
 //!
 //! # Java's names
 //!
-//! The equivalents of private names of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and `ThreadPoolExecutor`. A
-//! test compares these names with the sources.
+//! Private names of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and `ThreadPoolExecutor`, with their
+//! equivalents in this crate. A test checks that the sources have them.
 //!
 //! | Java | here | in `src` |
 //! |---|---|---|
@@ -89,15 +89,15 @@ use crate::{
     time::Timestamp,
 };
 
-/// Which elements a queue admits: all, or only those that are queued again for certain reasons. It has one bit for each
-/// class that is *not* admitted, so setting bits closes a queue further, and no bit is ever cleared.
+/// Which elements a queue admits: all, or only those that are queued again for certain reasons. Each set bit shuts out
+/// one class of elements, so setting bits closes a queue further. No bit is ever cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admission(usize);
 
 impl Admission {
     pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16 | 32 | 64);
 
-    /// Only elements that are queued again for one of these reasons.
+    /// Admits only elements that are queued again for one of these reasons.
     pub(crate) fn only(reasons: impl IntoIterator<Item = Requeue>) -> Self {
         let admitted = reasons.into_iter().fold(0, |bits, why| bits | why as usize);
         Self(Self::CLOSED.0 & !admitted)
@@ -106,9 +106,9 @@ impl Admission {
 
 /// The [`Admission`] of one queue.
 ///
-/// A thread writes it with *all* heap locks of the queue held, so it does not change while any of them is held. An insertion
-/// reads it under its heap's lock: there it meets a closing thread, and the one that gets the lock first comes first. A reader
-/// without a lock that sees a closed queue knows that every admitted element is in its heap.
+/// A thread writes it while it holds *all* heap locks of the queue, so it cannot change while any of them is held. An
+/// insertion reads it under its heap's lock: an inserting and a closing thread come in the order in which they get that
+/// lock. A thread that holds no lock and sees the queue closed knows that every element admitted before is in its heap.
 struct AdmissionState(AtomicUsize);
 
 impl AdmissionState {
@@ -118,7 +118,7 @@ impl AdmissionState {
 
     #[inline]
     fn is_open(&self) -> bool {
-        // Ordering: see `Source::is_finished`; under a lock any would do.
+        // Ordering: see `Source::is_finished`; under a lock, any ordering would do.
         self.0.load(Ordering::SeqCst) == 0
     }
 
@@ -130,13 +130,13 @@ impl AdmissionState {
 
     /// Admits no more than `admission` from now on. The caller holds all heap locks of the queue.
     fn restrict_to(&self, admission: Admission) {
-        // Ordering: no other thread writes, and `is_open` says why the store is sequentially consistent.
+        // Ordering: no other thread writes meanwhile. For the sequentially consistent store, see `is_open`.
         let current = self.0.load(Ordering::Relaxed);
         self.0.store(current | admission.0, Ordering::SeqCst);
     }
 }
 
-/// Whether an element that is due at a moment is to be removed.
+/// Decides from an element and its due time whether to remove it.
 type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]
@@ -173,7 +173,7 @@ impl<E> SnapshotEntry<&E> {
     }
 }
 
-/// Sorts the entries of a snapshot into the order of taking. The caller holds no lock.
+/// Sorts the entries of a snapshot into the order in which they would be taken. The caller holds no lock.
 pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
     entries.sort_unstable_by_key(|entry| (entry.deadline, entry.ticket.sequence));
     entries

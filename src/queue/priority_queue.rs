@@ -1,5 +1,5 @@
-//! The priority queue: which entry is due next. It knows of no lock, clock or task. Each stripe has one, and other
-//! modules call it *the heap*.
+//! The priority queue: which entry is due next. It knows nothing of locks, clocks or tasks. Both queues are built from
+//! it, and other modules call it *the heap*.
 //!
 //! ```text
 //!   near part   array heap │ sorted run │ lanes    in order
@@ -8,14 +8,14 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has the entries that arrive in deadline order.
-//! * The [`Calendar`] has entries 17 ms or more behind the first one. Insertion and removal cost the same however many there
-//!   are. Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by bucket.
-//! * The [lanes] have bursts, if the heap is large, and the [heap](array_heap) has all other entries.
+//! * The [`Calendar`] has entries 17 ms or more behind the first one, at a cost that does not depend on their number.
+//!   Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by bucket.
+//! * The [lanes] have bursts that come while the heap is large, and the [heap](array_heap) has all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
 //!
-//! A *key* is one 128-bit number that orders by deadline and then by submission, and never wraps around:
+//! A *key* is one 128-bit number that orders entries by deadline and then by submission, and never wraps around:
 //!
 //! ```text
 //!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
@@ -23,15 +23,15 @@
 //!
 //! # The head
 //!
-//! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that takes
-//! the first near entry out also brings the nearest bucket near ([`settle_until`](PriorityQueue::settle_until)), unless
-//! it has several chunks. Only then is the head a mere *bound*: the floor. It is never later than the first deadline,
-//! so a thread that waits for it is not late. A thread that finds it due brings one chunk near, publishes the new head,
-//! and looks again.
+//! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that
+//! takes the first near entry out also brings the nearest buckets near as needed
+//! ([`settle_until`](PriorityQueue::settle_until)), up to a work limit or a bucket of several chunks. Only then is the
+//! head a mere *bound*: the floor. This is never later than the first deadline, so a thread that waits for it is not
+//! late. A thread that finds it due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants
 //!
-//! 1. Each entry is in one part, and its slot tells which: it has the key of a far entry, the position of a near one.
+//! 1. Each entry is in one part, and its slot tells which: it has either a far entry's key or a near entry's position.
 //! 2. If the first near entry is due before the floor, it is first overall. Otherwise the nearest bucket has
 //!    several chunks, or `settle_until` stopped at its work limit.
 
@@ -56,19 +56,19 @@ use self::{
 use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
-/// How many entries the owner admits. It need not count those that it queues again: positions and slots have room for twice
-/// as many. The crate's own tests have a smaller limit, so that they can fill it.
+/// How many entries the owner admits. It need not count those that it queues again: positions and slots have room for
+/// twice as many. The crate's own tests have a smaller limit, which they can reach.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
-/// With this few entries the near part admits them all: a heap of two levels needs no calendar.
+/// While the near part has no more entries than this, it admits all: a heap of two levels needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// An entry this many nanoseconds behind the first one goes to the sorted run, if it is behind all that is there: it
-/// costs less there than in the calendar. The end is about a second.
+/// An entry this many nanoseconds behind the first one goes to the sorted run if it comes after all entries there,
+/// because it costs less there than in the calendar. The range ends at about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
-/// The crate's own tests and the models have a calendar that begins a few nanoseconds ahead, and small chunks. So their few
-/// entries are in all parts of the queue.
+/// In the crate's own tests and the models, the calendar begins a few nanoseconds ahead, and chunks are small. So the
+/// few entries there are spread over all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
-/// Passing this many free places is as slow as moving one entry.
+/// Skipping this many free places takes as long as moving one entry.
 const PLACES_PER_ENTRY: usize = 8;
 
 #[derive(Debug)]
@@ -78,8 +78,8 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// An element under the lock, where none is dropped, even in a panic. So the compiler need not keep it in memory at
-/// each step, where a drop would find it.
+/// An element under the lock, where none is dropped, not even in a panic. So the compiler need not keep it in memory at
+/// each step for a drop to find.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
 impl<E> QueueEntry<UnderLock<E>> {
@@ -160,7 +160,7 @@ impl<E> PriorityQueue<E> {
         Ticket { slot, sequence }
     }
 
-    /// Takes the first entry out, which must be known: see [`is_settled`](Self::is_settled).
+    /// Takes out the first entry, which must be known: see [`is_settled`](Self::is_settled).
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<QueueEntry<UnderLock<E>>> {
         let (key, slot) = self.near.pop(&mut self.table)?;
@@ -228,7 +228,7 @@ impl<E> PriorityQueue<E> {
         (sequence_of(key) == ticket.sequence).then(|| deadline_of(key))
     }
 
-    /// Removes every entry that is `unwanted` by its deadline and its element, in no particular order.
+    /// Removes every `unwanted` entry, in no particular order.
     pub(crate) fn remove_where(
         &mut self,
         unwanted: Unwanted<'_, E>,
@@ -240,7 +240,7 @@ impl<E> PriorityQueue<E> {
                 tickets.push(ticket);
             }
         });
-        // The far ones first: they would come near, one bucket after the other, as the near part loses its own.
+        // Far entries first: otherwise they would come near, one bucket after another, as the near part loses its own.
         let is_far = |it: &Ticket| matches!(self.table.key_place(it.slot), Some(KeyPlace::Far(_)));
         let (far, near): (Vec<_>, Vec<_>) = tickets.into_iter().partition(is_far);
         let entries = far.into_iter().chain(near).filter_map(|ticket| self.remove(ticket));
@@ -264,7 +264,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Takes the element of an entry whose key has left the near part.
-    // Always inlined: a return through memory writes the entry in halves and reads it as a whole, and that
+    // Always inlined: returned through memory, the entry would be written in halves and read as a whole, and that
     // store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
     fn entry(&mut self, key: u128, slot: u32) -> Option<QueueEntry<UnderLock<E>>> {
@@ -290,7 +290,7 @@ impl<E> PriorityQueue<E> {
         is_known.then(|| (deadline_of(key), sequence_of(key)))
     }
 
-    /// Returns the deadline of the first entry, or a moment before it; never if there is none.
+    /// Returns the deadline of the first entry, or a moment before it; `NEVER` if there is none.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
         self.first_near().min(self.floor())
@@ -313,13 +313,13 @@ impl<E> PriorityQueue<E> {
         self.first_near().min(now) < self.floor() || self.calendar.is_unused()
     }
 
-    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in entries moved.
+    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns the work done, in entries moved.
     pub(super) fn bring_near(&mut self) -> usize {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
 
-    /// Returns the deadlines of the first two entries, or moments before them; never for each that does not exist. The
-    /// second one may be missed behind many holes in the run.
+    /// Returns the deadlines of the first two entries, or moments before them; `NEVER` for each that does not exist.
+    /// The call may miss the second one behind many holes in the run.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());
@@ -363,8 +363,8 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns how much work that was: free places
-    /// count a little, since most may be free.
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done: free places
+    /// count a little, since most places may be free.
     fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.near.len();
         let keys = self.calendar.give_up(&mut self.table, chunk);
@@ -380,8 +380,8 @@ impl<E> PriorityQueue<E> {
     }
 }
 
-/// The heaps of a queue that was drained, taken out whole. Their elements leave outside the locks, in the order of their
-/// slots: that is about the order in which they were allocated, so memory is read from one end to the other.
+/// The heaps of a drained queue, taken out whole. Their elements leave them without a lock, in the order of their
+/// slots. That is roughly the order in which they were allocated, so memory is read from one end to the other.
 pub(crate) struct Drained<E> {
     heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap.
@@ -395,8 +395,8 @@ impl<E> Drained<E> {
         Self { heaps, slot: 0, len }
     }
 
-    /// Takes the remaining elements out, chunk by chunk and without their keys: with many elements, most of those
-    /// lookups would miss the cache.
+    /// Takes out the remaining elements, chunk by chunk and without their keys: with many elements, most lookups of
+    /// keys would miss the cache.
     pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
         self.len = 0;
         mem::take(&mut self.heaps).into_iter().flat_map(|heap| heap.table.into_chunks()).collect()

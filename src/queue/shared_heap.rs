@@ -1,20 +1,20 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! Every change goes through [`LockedHeap`], which publishes the new head before it releases the lock. `S` is a state of
-//! the owner's under the same lock. No element is dropped there and no user code runs.
+//! Every change goes through [`LockedHeap`], which publishes the new head before it releases the lock. `S` is the
+//! owner's state under the same lock, under which no element is dropped and no user code runs.
 //!
 //! # The published head
 //!
-//! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list, readable without a lock;
-//! [`NEVER`](Timestamp::NEVER) if there is no entry. It may be a mere *bound*, no later than the first deadline
-//! ([`priority_queue`](super::priority_queue)): a thread that finds that moment come calls [`settle`](LockedHeap::settle).
+//! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list ([`NEVER`](Timestamp::NEVER) if
+//! it is empty), readable without a lock. It may be a mere *bound*, no later than the first deadline
+//! ([`priority_queue`](super::priority_queue)): a thread that finds the bound due calls [`settle`](LockedHeap::settle).
 //!
-//! A thread writes it under the lock of the entries. So a thread that takes any heap's lock and then reads any head sees
-//! every insertion that was over before.
+//! A thread writes it under the lock of the entries. So a thread that takes any heap's lock and then reads any head
+//! sees every insertion that had ended before.
 //!
-//! A head that comes *nearer* is stored with sequential consistency, because this store is one half
-//! of the argument that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away
-//! needs less: a reader that sees the old value looks once in vain.
+//! A head that comes *nearer* is stored with sequential consistency, because this store is one half of the argument
+//! that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away needs less: a reader that sees the old
+//! value merely looks once in vain.
 
 use std::ops::Deref;
 
@@ -40,7 +40,7 @@ pub(super) struct SharedHeap<E, S> {
 }
 
 pub(super) struct HeapContents<E, S> {
-    /// On lines of its own: a thread that waits for the lock takes the lock's line from the thread that holds it.
+    /// On its own cache lines: a thread that waits for the lock takes the lock's line away from the lock's holder.
     heap: CachePadded<PriorityQueue<E>>,
     pub(super) state: S,
 }
@@ -51,7 +51,7 @@ pub(super) struct LockedHeap<'a, E, S> {
 }
 
 impl<E, S> SharedHeap<E, S> {
-    /// Locks of one queue's heaps are taken in the order of their numbers.
+    /// A thread takes the locks of one queue's heaps in the order of their numbers.
     pub(super) fn new(number: usize, state: S) -> Self {
         let contents = HeapContents { heap: CachePadded::new(PriorityQueue::new()), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
@@ -99,7 +99,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         element: UnderLock<E>,
     ) -> (Ticket, bool) {
         let ticket = self.contents.heap.insert(deadline, sequence, element);
-        // An entry never begins a bucket whose turn comes before the first near entry, so `deadline` is right even if
+        // An entry never opens a bucket whose turn comes before the first near entry, so `deadline` is right even if
         // the head is only a bound.
         (ticket, self.head.publish_nearer(deadline))
     }
@@ -113,8 +113,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         Some(entry)
     }
 
-    /// Returns `true` if the first entry is known, or if no unknown one is due at `now`. Otherwise moves some entries out of
-    /// the heap's calendar: the caller has to call again, and may release the lock in between.
+    /// Returns `true` if the first entry is known, or if no unknown one is due at `now`. Otherwise it moves some
+    /// entries out of the heap's calendar, and the caller has to call again; it may release the lock in between.
     #[inline(always)]
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let is_settled = self.is_settled(now);
@@ -131,7 +131,7 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
-        // Not by `change`, which does not always inline its argument.
+        // Not through `change`, whose argument is not always inlined.
         let entry = self.contents.heap.pop();
         self.publish();
         entry.map(QueueEntry::owned)
@@ -144,7 +144,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         now: Timestamp,
         mut receive: impl FnMut(QueueEntry<E>),
     ) -> Option<QueueEntry<E>> {
-        // Published at the end: a thread that misses an entry here must find it where it went.
+        // The head is published last: a thread that misses an entry here must find it where it has gone.
         let first = self.change(|heap| {
             let first = heap.pop();
             for _ in 0..limit {
@@ -161,7 +161,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 }
 
-/// See the head of the module. It has a cache line of its own, because it changes much less often than the lock beside it.
+/// See the head of the module. It has its own cache line, because it changes much less often than the lock beside it.
 pub(super) struct PublishedHead(CachePadded<AtomicU64>);
 
 impl PublishedHead {
@@ -190,8 +190,8 @@ impl PublishedHead {
     #[inline]
     pub(super) fn publish(&self, deadline: Timestamp) {
         if !self.publish_nearer(deadline) {
-            // Ordering: it comes no nearer, and the lock orders all writers. Release, so that a reader that misses an entry
-            // here sees where it has gone.
+            // Ordering: the head comes no nearer, and the lock orders all writers. Release lets a reader that misses an
+            // entry here see where it has gone.
             self.0.store(deadline.as_nanos(), Ordering::Release);
         }
     }

@@ -1,8 +1,8 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
-//! Its heaps, the *stripes* ([`stripe`]), have a lock each. A thread always offers to the same stripe, so threads that
-//! submit at the same time do not contend. An element's ticket names its stripe, so removal is direct and exact. An
-//! element not waiting for a moment is *parked* in its stripe, in a second heap.
+//! Each of its heaps, the *stripes* ([`stripe`]), has its own lock. A thread always offers to the same stripe, so
+//! threads that submit at the same time do not contend. An element's ticket names its stripe, so removal is direct and
+//! exact. An element that waits for no moment is *parked* in a second heap of its stripe.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -14,18 +14,18 @@
 //!
 //! # Order over all stripes
 //!
-//! The next entry is the one with the smallest deadline, and among equal ones the first submitted.
+//! The next entry is the one with the earliest deadline; of several with the same deadline, the one submitted first.
 //!
-//! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest head, unless the list
-//! has a smaller one, and **reads the other heads again** before it pops. Why this is right: let A be due before B, and
-//! let its submission end before B's begins, in any thread. A thread that takes B, from its stripe or from the list,
-//! reads the other heads after B was admitted, and so after A was. A cannot be on its way from a stripe to the list,
-//! because the move takes that lock. So the thread sees A and starts over, and B is never taken before A.
+//! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest head, unless the
+//! list has a smaller one, and **reads the other heads again** before it pops. Why this is right: let A be due before
+//! B, and let A's submission end before B's begins, on any threads. A thread that takes B, from stripe or list, reads
+//! the other heads after B was admitted, and so after A was. A cannot be on its way from a stripe to the list, because
+//! that move takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
 //!
-//! If heads are exactly *equal*, the sequences, which are behind the locks, decide. For the list and one stripe the
-//! thread holds both anyway. Equal heads of two stripes are rare, and `pop_among_equals` simply takes all locks.
+//! If two heads are *equal*, the sequences decide, and they are behind the locks. For the list and one stripe, the
+//! thread holds both locks anyway. Equal heads of two stripes are rare: `pop_among_equals` takes all locks.
 //!
-//! The list's lock is taken first, and then the stripes' in numerical order. An offer takes only its stripe's.
+//! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer takes only its stripe's.
 
 mod ready;
 mod stripe;
@@ -59,8 +59,8 @@ pub(crate) struct DelayedWorkQueue<E> {
     admission: AdmissionState,
 }
 
-/// How many elements there are, and how many have come and gone. The stripes count admissions, and the ready list counts takes,
-/// each under its lock. Removals need no count of their own:
+/// How many elements there are, and how many have come and gone. The stripes count admissions and the ready list counts
+/// takes, each under its own lock. Removals need no count of their own:
 ///
 /// ```text
 ///   offered + requeued = taken + removed + len
@@ -79,7 +79,7 @@ impl QueueCounts {
     }
 }
 
-/// The most entries that go to the ready list together.
+/// The most entries that go to the ready list at once.
 const BATCH: usize = 32;
 
 impl<E> DelayedWorkQueue<E> {
@@ -111,8 +111,8 @@ impl<E> DelayedWorkQueue<E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         let mut stripe = self.stripes[stripe].lock();
-        // Stamped before the lock, it could be smaller than the stripe's last stamp, be raised above it, and so sort
-        // behind later stamps of other stripes.
+        // A stamp drawn before the lock is taken could be smaller than the stripe's last one. Raised above that one, it
+        // would sort behind later stamps of other stripes.
         let stamp = self.clock.submission_stamp(now);
         let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
         drop(stripe);
@@ -128,8 +128,8 @@ impl<E> DelayedWorkQueue<E> {
         stripe.next_sequence(self.clock.submission_stamp(now))
     }
 
-    /// Admits an element that was taken before, with the sequence it had. Returns its ticket, and
-    /// the waiter that the caller has to wake once it holds no lock.
+    /// Admits an element that was taken before, under the sequence that it had. Returns its ticket, and the waiter that
+    /// the caller has to wake once it holds no lock.
     pub(crate) fn requeue(
         &self,
         timing: Timing,
@@ -152,7 +152,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Takes the first element if it was due at `now` and has a sequence below `end`. The driver draws `end` before it
-    /// takes, so that it leaves what is queued meanwhile.
+    /// starts to take, so that it leaves elements that are queued meanwhile.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
@@ -163,9 +163,9 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Takes an element, if it is in the queue with this very deadline.
+    /// Takes an element if it is in the queue with exactly this deadline.
     pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<QueueEntry<E>> {
-        // Under the lock of all takes, so that it is not on its way to the list meanwhile.
+        // Every take holds this lock, so the element cannot be on its way to the list meanwhile.
         let mut ready = self.ready.lock();
         let mut stripe = self.lock_of(ticket.sequence);
         let taken = match stripe.deadline(ticket) {
@@ -177,13 +177,13 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing. Returns the waiter
-    /// that the caller has to wake for the elements that are left.
+    /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing. Returns the
+    /// waiter that the caller has to wake for the elements left behind.
     pub(crate) fn end_search(&self) -> Option<Waker> {
         self.waiters.end_search(|| self.head())
     }
 
-    /// Has every thread that sleeps, or is about to, ask for its limit again.
+    /// Makes every thread that sleeps, or is about to, ask for its limit again.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
     }
@@ -270,24 +270,24 @@ impl<E> DelayedWorkQueue<E> {
         if is_first { stripe.contents.state.parked.pop().map(QueueEntry::owned) } else { None }
     }
 
-    // Always inlined: the call would be a twentieth of a cancellation, and of the drop of a timer. Not in debug builds, whose
-    // frames are large: drops that cancel other tasks nest.
+    // Always inlined: a call would take a twentieth of the time of a cancellation, or of dropping a timer. Not in debug
+    // builds: their stack frames are large, and drops that cancel other tasks nest.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
-        // The element alone is passed on in registers.
+        // The element alone can be passed on in registers.
         let removed = self.lock_of(ticket.sequence).remove(ticket).map(|entry| entry.element);
         let removed = removed.or_else(|| self.remove_elsewhere(ticket).map(UnderLock::new));
         self.notify_all_if_finished();
         removed.map(UnderLock::into_inner)
     }
 
-    /// Like [`remove`](Self::remove), never inlined.
+    /// Like [`remove`](Self::remove), but never inlined.
     #[inline(never)]
     pub(crate) fn withdraw(&self, ticket: Ticket) -> Option<E> {
         self.remove(ticket)
     }
 
-    /// Like [`remove`](Self::remove), for an element that was in no heap: by now it is parked, ready, or in a heap.
+    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked or ready, or in a heap by now.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);
@@ -295,9 +295,9 @@ impl<E> DelayedWorkQueue<E> {
         removed.or_else(ready).map(|entry| entry.element)
     }
 
-    /// Moves an element to where `choose` says. It is passed when the element is due and whether the queue is open, under the
-    /// locks: so it is no user code, and a thread that puts off nothing in a closed queue cannot keep it from its end.
-    /// Returns also the waiter that the caller has to wake once it holds no lock.
+    /// Moves an element to where `choose` says. `choose` is told when the element is due and whether the queue is open.
+    /// It runs under the locks: it must not be user code, and if it postpones nothing in a closed queue, it cannot
+    /// delay the queue's end. Also returns the waiter that the caller has to wake once it holds no lock.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
@@ -323,8 +323,8 @@ impl<E> DelayedWorkQueue<E> {
         )
     }
 
-    /// Removes the `unwanted` elements, those of each stripe in one step. `unwanted` runs under the locks, so it is no user
-    /// code.
+    /// Removes the `unwanted` elements, those of each stripe in one step. `unwanted` runs under the locks, so it must
+    /// not be user code.
     pub(crate) fn remove_where(&self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let mut removed = Vec::new();
@@ -339,7 +339,7 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Removes everything, due or not, in one step with all locks held: an element that is left came later.
+    /// Removes everything, due or not, in one step with all locks held: any element still there came later.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
         let mut stripes = self.lock_all();
@@ -356,8 +356,8 @@ impl<E> DelayedWorkQueue<E> {
         drained
     }
 
-    /// Admits no more than `admission` from now on, and may be called again to close further. Elements that are inside can
-    /// still be taken; once there are none, `take` ends.
+    /// Admits no more than `admission` from now on, and may be called again to close further. Elements already inside
+    /// can still be taken; once none are left, `take` returns `None`.
     pub(crate) fn close(&self, admission: Admission) {
         let stripes = self.lock_all();
         self.admission.restrict_to(admission);
@@ -378,7 +378,7 @@ impl<E> DelayedWorkQueue<E> {
 
     #[inline]
     fn lock_of(&self, sequence: u64) -> LockedStripe<'_, E> {
-        // A sequence of another queue, which has more stripes, finds nothing here.
+        // A sequence from a queue with more stripes finds nothing here, in stripe 0.
         self.stripes.get(stripe::number_of(sequence)).unwrap_or(&self.stripes[0]).lock()
     }
 
@@ -442,12 +442,12 @@ impl<E: Clone> DelayedWorkQueue<E> {
         ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
     }
 
-    /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it needs to see that.
+    /// Returns `true` if at least `count` elements wait for a moment. It takes only as many locks as it needs to tell.
     #[inline(never)]
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let mut seen = 0;
-        // An element that has left its stripe meanwhile is on the list, hence the second look.
+        // An element that has left its stripe meanwhile is on the list, so all are counted once more.
         stripes.map(|stripe| stripe.lock().len()).any(|len| {
             seen += len;
             seen >= count
@@ -486,8 +486,8 @@ impl<E: Clone> DelayedWorkQueue<E> {
         (counts, meanwhile())
     }
 
-    /// Returns all entries in the order in which they are due, with clones of their elements, made under the locks: their
-    /// `clone` is no user code.
+    /// Returns all entries in the order in which they are due, with clones of their elements. These are made under the
+    /// locks, so `clone` must not be user code.
     pub(crate) fn snapshot(&self) -> Vec<SnapshotEntry<E>> {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
@@ -515,15 +515,15 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.waiters
     }
 
-    /// Reads the stripes' heads first, because entries move from there to the ready list. It may miss an entry that is offered
-    /// meanwhile: the offer then wakes a waiter.
+    /// Reads the stripes' heads first, because entries move from there to the ready list. It may miss an entry that is
+    /// offered meanwhile: the offer then wakes a waiter.
     fn head(&self) -> Timestamp {
         let nearest = self.stripes.iter().map(|stripe| stripe.head()).min();
         nearest.unwrap_or(Timestamp::NEVER).min(self.ready.head())
     }
 
     fn first_two(&self) -> [Timestamp; 2] {
-        // A stripe in which nothing waits for a moment need not be locked.
+        // A stripe in which no element waits for a moment need not be locked.
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let of_each = stripes.map(|stripe| stripe.lock().change(PriorityQueue::first_two));
         of_each.fold(self.ready.lock().first_two(), two_smallest)

@@ -33,7 +33,7 @@ pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Offers like a program with many threads: each element goes into another stripe.
+    /// Offers like a program with many threads: each element goes into a different stripe.
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, RefusedElement<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
@@ -183,8 +183,8 @@ fn elements_that_are_due_together_wake_as_many_threads() {
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
-/// F35: for an element that is nearer than the leader's another thread is armed, and the leader
-/// keeps waiting for its own.
+/// F35: another thread is armed for an element that is nearer than the leader's, and the leader keeps waiting for its
+/// own.
 #[test]
 fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
     let (clock, queue) = queue();
@@ -342,7 +342,7 @@ fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     assert_eq!(unwanted.len(), 1);
     queue.close(Admission::CLOSED);
     assert!(queue.requeue(at(2).into(), entry.sequence, Requeue::NextRun, 'a').is_err());
-    // It never opens again.
+    // A closed queue never opens again.
     queue.close(Admission(0));
     assert!(queue.put(at(2), 'c').is_err());
 }
@@ -398,7 +398,7 @@ fn remove_first_removes_the_head_due_or_not() {
     assert!(queue.is_closed());
 }
 
-/// M106: the list or the stripe that makes a step counts it.
+/// M106: each step is counted where it is made, by the list or by a stripe.
 #[test]
 fn the_counts_match_what_was_offered_taken_and_removed() {
     let (clock, queue) = queue();

@@ -1,10 +1,10 @@
-//! The waiters: which threads search for an element, which sleep, until when, and which is woken.
+//! The waiters: which threads search for an element, which sleep and until when, and which one is woken.
 //!
-//! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it sleeps and is
-//! listed). At most two waiters are *armed*, listed with a deadline: the **leader** with the first, its **deputy** with
-//! the second. The others are **followers**. (The caller's own limit, such as the keep-alive, is not listed.) So one
-//! deadline wakes one thread, however many wait, and a leader that leaves with its element has no thread to wake,
-//! because the deputy already leads.
+//! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
+//! At most two waiters are *armed*, that is, listed with a deadline: the **leader** with the first deadline, its
+//! **deputy** with the second. The others are **followers**. (The caller's own limit, such as the keep-alive, is not
+//! listed.) So each deadline wakes one thread, however many wait, and a leader that leaves with its element need not
+//! wake another thread, because the deputy already leads.
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify
@@ -19,59 +19,59 @@
 //! * *A thread that makes a head nearer*, after publishing the head, if no thread searches and
 //!   no waiter is armed early enough.
 //! * *The last searcher to leave*, for the elements it leaves behind, under the same condition.
-//! * *A thread that closes an empty queue, or empties a closed one*: it wakes all, since no more
-//!   elements will come.
-//! * *A caller that changes how long a thread may wait*: it wakes all, so that each asks for its limit again.
+//! * *A thread that closes an empty queue, or empties a closed one*: it wakes all waiters, since no more elements will
+//!   come.
+//! * *A caller that changes how long a thread may wait*: it wakes all waiters, so that each asks for its limit again.
 //!
-//! News for all also concerns a thread that has looked but is not yet listed. So waking all begins a new *round*,
-//! counted under the lock of the list. A thread reads the round before it looks, and looks again if the round has changed
-//! by the time the thread is listed.
+//! News for all waiters also concerns a thread that has looked but is not yet listed. So a thread that wakes all begins
+//! a new *round*, counted under the lock of the list. A searcher reads the round before it looks for such news, and
+//! looks again if the round has changed by the time it is listed.
 //!
-//! The notifier increments `searching` on behalf of the waiter that it wakes, so that no other is woken before it
-//! has looked.
+//! The notifier increments `searching` on behalf of the waiter that it wakes, so that no other waiter is woken before
+//! that one has looked.
 //!
 //! # Why no wake-up is lost
 //!
 //! The argument is the same throughout the crate: other modules name their two sides and refer to it. One side brings
-//! news, the other waits for it. *Each first writes what the other reads afterwards*:
+//! news, and the other waits for it. *Each side writes first what the other reads second*:
 //!
 //! | the side that brings news | the side that waits |
 //! |---|---|
-//! | 1. publishes it | 1. says that it waits |
-//! | 2. reads which threads wait, and wakes | 2. looks for news, and sleeps if there is none |
+//! | 1. publishes it | 1. announces that it waits |
+//! | 2. reads which threads wait, and wakes them | 2. looks for news, and sleeps if there is none |
 //!
-//! A waiting side that finds no news looked before the other published it. By then it had said that it waits, so the
-//! other side, reading later, sees it. At least one of the two sees the other. If both do, a wake-up is wasted.
+//! A waiting side that finds no news looked before the other side published any. By then it had announced its wait, so
+//! the other side, reading later, sees it. At least one side sees the other; if both do, a wake-up is wasted.
 //!
-//! This needs both sides to agree on one order of the four steps. There are two ways:
+//! This needs both sides to agree on one order of the four steps. There are two ways to achieve that:
 //!
-//! * *A lock* that each side takes in its first step, its second, or between them. The side that takes it later sees
-//!   what the other has written. Most modules take both steps under it ([`Watched`](crate::wait)).
-//! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone
-//!   a write may take effect after the read that follows it, so that neither side sees the other.
+//! * *A lock* that each side takes in its first step, in its second, or between the two. The side that takes it later
+//!   sees what the other has written. Most modules do both steps under the lock ([`Watched`](crate::wait)).
+//! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone, a write may take
+//!   effect after the read that follows it, and neither side would see the other.
 //!
-//! Where news is for one waiter, the wake-up is a *baton*: a woken waiter that cannot use it passes it on when it leaves.
+//! If the news is for one waiter, the wake-up is a *baton*: a waiter that cannot use it passes it on when it leaves.
 //!
 //! # The two sides of a queue
 //!
-//! > While a head is published, either a thread searches, or a waiter is armed for that head's deadline
-//! > or for an earlier moment, or there is no waiter.
+//! > While a head is published, a thread searches, or a waiter is armed for the head's deadline or an earlier moment,
+//! > or there is no waiter.
 //!
-//! Waiters are listed under a lock, for which all insertions would contend. So two numbers are outside it: `searching`,
-//! and `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially consistent:
+//! Insertions must not contend for the lock of the list of waiters. So two numbers are outside it: `searching`, and
+//! `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
 //! |---|---|
 //! | 1. publishes the head | 1. lists itself and sets `wake_before` (to wait) |
 //! | 2. reads `searching`; not zero: done | 2. decrements `searching`; others remain: done |
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
-//! | 4. wakes a waiter, under the lock | 4. nearer than `wake_before`: searches on, or wakes a waiter |
+//! | 4. wakes a waiter, under the lock | 4. finds one nearer than `wake_before`: searches on, or wakes a waiter |
 //!
-//! An inserting thread that finds a searcher leaves the wake-up to it, and a searcher leaves it to the other searchers: the
-//! last of them decides. If the inserting thread finds none, it reads `wake_before` as the waiter set it.
+//! An inserting thread that finds a searcher leaves the wake-up to it. Searchers leave it to one another: the last to
+//! leave decides. A thread that finds no searcher reads `wake_before` as the waiter has set it.
 //!
-//! A thread that moves a head back, removes it, or takes it without a search wakes no thread: the waiter armed for
-//! it wakes too early, once. `wake_before` is zero while no thread waits: all are busy then, and look when they are done.
+//! A thread that postpones a head, removes it, or takes it without a search wakes no other: the waiter armed for it
+//! wakes too early, once. While no thread waits, `wake_before` is zero: all are busy, and look when they are done.
 
 use std::{task::Waker, time::Duration};
 
@@ -92,10 +92,10 @@ pub(crate) struct Waiters {
     searching: CachePadded<AtomicUsize>,
     /// The smallest moment for which a waiter is armed; zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
-    /// How often all were notified. It is written under the lock of the list.
+    /// How many times all waiters have been notified. A thread writes it under the lock of the list.
     rounds: AtomicU64,
-    /// Each waiter with the moment for which it is armed. The leader is first, and the followers are at the end: the last to
-    /// come is woken first, because its core is still warm.
+    /// Each waiter with the moment for which it is armed. The leader is first, and the followers are at the end: the
+    /// last to come is woken first, because its caches are still warm.
     list: Mutex<Wakers>,
 }
 
@@ -122,7 +122,7 @@ impl Waiters {
         self.searching.load(Ordering::SeqCst) == 1
     }
 
-    /// Ends the search of a thread that leaves. Returns the waiter that the caller has to wake for the elements that are left.
+    /// Ends the search of a leaving thread. Returns the waiter that the caller must wake for the elements left behind.
     #[inline]
     pub(super) fn end_search(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
         if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
@@ -141,7 +141,7 @@ impl Waiters {
         self.notify_one(due)
     }
 
-    /// Returns `true` if a waiter is armed for that moment or an earlier one, or no thread waits.
+    /// Returns `true` if a waiter is armed for `due` or an earlier moment, or if no thread waits.
     #[inline]
     pub(super) fn is_covered(&self, due: Timestamp) -> bool {
         due.as_nanos() >= self.wake_before.load(Ordering::SeqCst)
@@ -160,7 +160,7 @@ impl Waiters {
         Some(woken)
     }
 
-    /// A thread reads the round before it looks for news of [`notify_all`](Self::notify_all).
+    /// Returns the round. A thread reads it before it looks for the news of a [`notify_all`](Self::notify_all).
     #[inline]
     pub(super) fn round(&self) -> u64 {
         self.rounds.load(Ordering::SeqCst)
@@ -179,7 +179,7 @@ impl Waiters {
 
     /// Returns how many threads are in `take`, asleep or awake.
     pub(super) fn count(&self) -> usize {
-        // A thread moves between the two under the lock, so none is counted twice.
+        // A thread moves between list and `searching` under the lock, so none is counted twice.
         let list = self.list.lock();
         list.len() + self.searching.load(Ordering::SeqCst)
     }
@@ -189,10 +189,10 @@ impl Waiters {
         self.list.lock().len()
     }
 
-    /// Lists a thread that searched. `first` and `second` are the next deadlines as it has seen them, and `round` is the
-    /// [round](Self::round) that it read before. Returns its place, with the moment when it wakes by itself, and `true` if it
-    /// must look again instead of sleeping: a new round has begun, or it was the last searcher, and found a head for which no
-    /// waiter is armed.
+    /// Lists a searcher as a waiter. `first` and `second` are the next two deadlines that it has seen, and `round` is
+    /// the [round](Self::round) that it read before. Returns its place, with the moment at which it wakes by itself,
+    /// and `true` if it must look again instead of sleeping: a new round has begun, or it was the last searcher and no
+    /// waiter is armed for the head.
     pub(super) fn begin_wait(
         &self,
         waker: Waker,
@@ -219,7 +219,7 @@ impl Waiters {
     /// Ends a wait: the thread searches again. Returns its waker if no notifier has used it.
     pub(super) fn end_wait(&self, id: PlaceId) -> Option<Waker> {
         let mut list = self.list.lock();
-        // If it is not listed, its notifier has counted it as searching already.
+        // If it is no longer listed, its notifier has already counted it as searching.
         let waker = list.remove(id)?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.publish_wake_before(&list);

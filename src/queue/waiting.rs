@@ -1,19 +1,19 @@
 //! Waiting for an element: the wait loop and the sleep protocol, written once for both queues.
 //!
 //! A thread that finds nothing due *searches*: it looks again, spins if the next deadline is near or elements arrive in
-//! quick succession, and then sleeps until it is woken or its moment has come ([`waiters`](super::waiters)). A searcher
+//! quick succession, and then sleeps until it is woken or its moment comes ([`waiters`](super::waiters)). A searcher
 //!
-//! 1. reads the [round](Waiters::round), and looks for an element, for the end of the queue and for its own limit,
+//! 1. looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue has ended,
 //! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
 //! 3. looks at the heads once more if it was the last searcher.
 //!
-//! It sleeps only if the last step found nothing new and no new round has begun: a thread parks
+//! It sleeps only if step 3 found nothing new and no new round has begun: a thread parks
 //! ([`take_until_by`](Source::take_until_by)), and a task returns `Pending` ([`poll_take`](Source::poll_take)).
 //!
-//! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A waker does not
-//! wake by itself at the moment for which it is armed, so the caller of a poll provides an *alarm*. The caller must end the
-//! wait by `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as searching, and no other is woken
-//! before it has looked. A cancelled waiter passes on the wake-up that it got.
+//! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A waker does
+//! not go off by itself at the moment for which it is armed, so the polling caller provides an *alarm*. That caller
+//! must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as searching, and
+//! no other waiter is woken before it has looked. A cancelled waiter passes on a wake-up that it has received.
 
 use std::{
     mem,
@@ -28,7 +28,7 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// A queue that threads and tasks can wait for.
+/// A queue on which threads and tasks can wait.
 pub(crate) trait Source: Sized {
     type Element;
 
@@ -42,18 +42,18 @@ pub(crate) trait Source: Sized {
     /// Returns the deadlines of the first two entries, or moments before them.
     fn first_two(&self) -> [Timestamp; 2];
 
-    /// Returns `true` if the queue is closed and empty, so that there never will be an element.
+    /// Returns `true` if the queue is closed and empty, and so will never have an element again.
     ///
-    /// Ordering: a thread that closes the queue, or takes the last element out of a closed one, asks this and then wakes
-    /// every waiter. A thread that is about to sleep first reads the round.
+    /// Ordering: a thread that closes the queue, or takes the last element out of a closed one, calls this and then
+    /// wakes every waiter. A thread that is about to sleep reads the round before it calls this.
     fn is_finished(&self) -> bool;
 
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<Self::Element>>;
 
-    /// Takes the first element if it is due, and returns the time as of which that was decided.
+    /// Takes the first element if it is due. Also returns the time used for that decision.
     fn take_now(&self) -> (Option<QueueEntry<Self::Element>>, Timestamp);
 
-    /// Wakes every waiter if there will never be an element. Called when an element may have left.
+    /// Wakes every waiter if there will never be an element again. Called when an element may have left.
     #[inline]
     fn notify_all_if_finished(&self) {
         if self.is_finished() {
@@ -67,18 +67,18 @@ pub(crate) trait Source: Sized {
         taken
     }
 
-    /// Waits for an element to become due and takes it. Returns the time of the take as well, and `None` once the queue is
-    /// closed and empty.
+    /// Waits for an element to become due, and takes it. Returns it with the time at which it was taken, or `None` once
+    /// the queue is closed and empty.
     fn take(&self) -> Option<(QueueEntry<Self::Element>, Timestamp)> {
         self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
     }
 
-    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited since the given time. The
-    /// thread asks again after each wake-up. `limit` has a side effect: if it returns `None`, it has [ended the
-    /// search](Waiters::end_search) on the thread's behalf, and the thread leaves.
+    /// Like [`take`](Self::take), but waits no longer than until `limit(since)`, where `since` is the time at which the
+    /// wait began. The thread calls it again after each wake-up. `limit` has a side effect: if it returns `None`, it
+    /// has [ended the search](Waiters::end_search) on the thread's behalf, and the thread leaves.
     ///
-    /// The thread sleeps by the parker that `parker` returns, which others may know and wake. If an element is due at once,
-    /// neither is called.
+    /// The thread parks on the parker that `parker` returns, which other threads may know and wake. If an element is
+    /// due at once, neither closure is called.
     #[inline]
     fn take_until_by<P: Deref<Target = Parker>>(
         &self,
@@ -93,7 +93,7 @@ pub(crate) trait Source: Sized {
         wait_until(self, limit, now, &parker())
     }
 
-    /// Takes an element that is due, or keeps the waker. Ready with `None` once the queue is closed and empty.
+    /// Takes a due element, or lists a clone of the waker. Ready with `None` once the queue is closed and empty.
     fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,
@@ -109,7 +109,7 @@ pub(crate) trait Source: Sized {
                 self.notify_all_if_finished();
                 return Poll::Ready(taken);
             }
-            // Both clones before the wait begins: cloning a waker is user code and may panic.
+            // Both are cloned before the wait begins: cloning a waker is user code and may panic.
             let (to_list, for_alarm) = (waker.clone(), waker.clone());
             let (id, must_look_again) = search.begin_wait(to_list, round);
             let (until, _) = id;
@@ -126,9 +126,9 @@ pub(crate) trait Source: Sized {
         }
     }
 
-    /// Lists the only waiter, which takes nothing here, and returns the first deadline, at which it looks by itself. An element
-    /// that is due before wakes it. It is listed until [`cancel_wait`](Self::cancel_wait) or the next call of this. Once the
-    /// queue is closed and empty it is not listed, and the moment never comes.
+    /// Lists the queue's only waiter, which takes nothing here. Returns the first deadline, at which the waiter looks
+    /// by itself; an element that is due earlier wakes it. It stays listed until [`cancel_wait`](Self::cancel_wait) or
+    /// the next call. Once the queue is closed and empty, it is not listed, and the returned moment never comes.
     fn watch(&self, waiter: &mut AsyncWaiter<()>, waker: &Waker) -> Timestamp {
         loop {
             let search = waiter.search(self);
@@ -189,7 +189,7 @@ fn wait_until<Q: Source>(
     }
 }
 
-/// Spins until the next deadline if that is near; else for a while, unless another thread does. Returns whether one is due.
+/// Spins until a near deadline, else for a while if no other thread searches. Returns `true` if an entry is due.
 fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker: &Parker) -> bool {
     let head = queue.head();
     let until = if queue.clock().is_manual() {
@@ -209,7 +209,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     })
 }
 
-/// The search of a thread or task. Its drop ends it, and wakes a waiter for the elements that are left.
+/// The search of a thread or task. Dropping it ends the search, and wakes a waiter for the elements left behind.
 struct Search<'a, Q: Source>(&'a Q);
 
 impl<'a, Q: Source> Search<'a, Q> {
@@ -218,13 +218,13 @@ impl<'a, Q: Source> Search<'a, Q> {
         Self(queue)
     }
 
-    /// Ends a wait and searches again. The waker comes back if no notifier has used it.
+    /// Ends a wait and searches again. Returns the waker as well if no notifier has used it.
     fn resume(queue: &'a Q, id: PlaceId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
 
-    /// `round` was read before the searcher looked.
+    /// `round` was read before the searcher checked its limit and the end of the queue.
     fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());

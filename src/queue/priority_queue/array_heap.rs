@@ -11,14 +11,14 @@
 //! share a cache line. An unused place has the largest key, so the search for the smallest of four siblings
 //! compares all four and need not know which of them exist.
 //!
-//! An entry can be removed from the middle because its owner knows its position: the heap reports each new one to
+//! An entry can be removed from the middle because its owner knows its position: the heap reports each new position to
 //! [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java.
 //!
 //! # Invariants
 //!
 //! 1. No key is smaller than its parent's.
 //! 2. The last position that was reported for `slots[p]` is `p`, for every position in use.
-//! 3. Every unused place of a group is `VACANT`. Behind the group with the last entry there is one more at most.
+//! 3. Every unused place of a group is `VACANT`. At most one more group follows the one with the last entry.
 
 const ARITY: usize = 4;
 const ROOT: usize = 3;
@@ -161,16 +161,16 @@ impl ArrayHeap {
     fn drop_group(&mut self) {
         self.groups.pop();
         self.slots.pop();
-        // Amortized over the removals since it was that long.
+        // Amortized over the removals that have shortened the heap.
         if self.groups.len() < self.groups.capacity() / 4 {
             self.groups.shrink_to(self.groups.capacity() / 2);
             self.slots.shrink_to(self.groups.capacity());
         }
     }
 
-    /// Puts an entry at or near a `position` that is free, or whose entry it replaces. It may have to go up as well as
-    /// down, because the entry that fills a hole in the middle comes from another branch.
-    // Always inlined, as is the way up: for a heap of few levels, calls of their own would be much of the work.
+    /// Puts an entry at or near `position`, which is free or has an entry to be replaced. The new entry may have to go
+    /// up as well as down, because one that fills a hole in the middle comes from another branch.
+    // Always inlined, as is `sift_up`: in a heap of few levels, the calls would be much of the work.
     #[inline(always)]
     pub(super) fn sift(&mut self, positions: &mut impl Positions, position: usize, entry: Keyed) {
         if position > ROOT && entry.0 < self.key(parent(position)) {

@@ -1,14 +1,14 @@
-//! The calendar: far entries, in buckets by time and without any order inside.
+//! The calendar: far entries, in buckets by time, with no order inside a bucket.
 //!
-//! Most far entries are timeouts, and most of these are cancelled long before they are due, so keeping them in order would be
-//! wasted work. An entry 17 ms or more behind the first one of the *near part* goes into a *bucket* here, as in a calendar
-//! queue. Its key lies beside its element in a chunk of the [slot table](super::slots): a removal touches no other entry.
+//! Most far entries are timeouts, most of which are cancelled long before they are due: keeping them in order would be
+//! a waste. An entry 17 ms or more behind the first one of the *near part* goes into a *bucket* here, as in a calendar
+//! queue. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no other entry.
 //!
 //! # Buckets
 //!
-//! With `d` nanoseconds between the first entry's deadline and its own, and `2^k ≤ d < 2^(k+1)`, an entry goes to level `k`,
-//! and there to the bucket of `2^(k-4)` nanoseconds in which its deadline lies. So a bucket is at most a sixteenth as wide
-//! as it is far, and each level needs about 16 of them at a time.
+//! An entry that is due `d` nanoseconds after the first one, with `2^k ≤ d < 2^(k+1)`, goes to level `k`, and there to
+//! the bucket of `2^(k-4)` nanoseconds in which its deadline lies. So a bucket is at most a sixteenth as wide as it is
+//! far away, and each level needs about 16 of them at a time.
 //!
 //! ```text
 //!   first entry
@@ -17,22 +17,22 @@
 //!   0      17 ms    34 ms             67 ms                              134 ms
 //! ```
 //!
-//! A level has a ring of [`RING`] places, and the bucket that begins at `start` lies at the place that
-//! `start / width` has in the ring. If another bucket lies there, the entry goes to the near part.
+//! A level is a ring of [`RING`] places, in which the bucket that begins at `start` has the place `start / width`
+//! modulo `RING`. If another bucket has that place, the entry goes to the near part.
 //!
 //! # Why the order holds
 //!
 //! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
-//! first turn of all. So as long as the first near entry is due before the floor, it is the first entry of all. The
-//! [priority queue](super) keeps it so: once nothing near is due before the floor, it brings the bucket of that turn near.
+//! first turn of all. So while the first near entry is due before the floor, it is the first of all. The [priority
+//! queue](super) keeps it so: once nothing near is due before the floor, it brings the bucket of that turn near.
 //!
-//! No call moves more than one chunk of 512 entries, or a few smaller ones of together less than twice as many. A larger
-//! bucket stays until its turn. Threads wait for that, and then move its chunks one by one, releasing the lock in between.
+//! No call moves more than one chunk of 512 entries, or a few smaller ones with fewer than twice as many in all. A
+//! larger bucket stays until its turn: then threads move its chunks one by one, releasing the lock in between.
 //!
 //! # Invariants
 //!
 //! 1. No key of a bucket's chunks is smaller than `start`.
-//! 2. A bucket that is in use has at least one chunk, and `floor` is the first turn of these.
+//! 2. Each bucket in use has at least one chunk, and `floor` is the first turn of these buckets.
 //! 3. No far chunk but `idle` is empty.
 
 use super::{
@@ -43,9 +43,9 @@ use super::{
 /// The level of the nearest entries, 2²⁴ ns (17 ms) behind the first one. So of a million tasks due within a second,
 /// the heap has one in sixty at a time, and stays in cache.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
-/// An entry fewer nanoseconds than this behind the first is not for the calendar.
+/// An entry that is due fewer nanoseconds than this after the first one stays out of the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
-/// The number of places of a level: twice as many as the buckets it needs for a given first entry.
+/// The number of places of a level: twice the number of buckets that it needs for a given first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
 /// The width of a bucket of level `k` is 2^(k - FINENESS).
@@ -55,11 +55,11 @@ const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
     pub(super) len: usize,
-    /// A moment before which nothing here is due: larger than any deadline if there is no bucket.
+    /// Nothing here is due before this moment, which is later than any deadline if there is no bucket.
     pub(super) floor: u64,
     /// The bucket whose turn comes first.
     nearest: u32,
-    /// The chunk that became empty last, which may be in use again. It is kept for a bucket whose only entry comes and goes.
+    /// The chunk that last became empty, perhaps in use again: kept for a bucket whose only entry comes and goes.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }
@@ -112,8 +112,8 @@ impl Calendar {
         self.first_chunk(self.nearest).is_some_and(|first| slots.chunk(first).next != first)
     }
 
-    /// Stores an element that is due `distance` after the first near one, and returns its slot; or returns the element,
-    /// if it belongs to the near part.
+    /// Stores an element that is due `distance` nanoseconds after the first near one, and returns its slot; or returns
+    /// the element if it belongs to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,

@@ -1,19 +1,19 @@
-//! The lanes: sorted runs beside a large heap, for a burst of entries that are due at nearly one moment.
+//! The lanes: sorted runs beside a large heap, for a burst of entries that are due at nearly the same moment.
 //!
-//! A program that wants many tasks to run at one instant computes each delay from a new reading of the clock. So their
-//! deadlines have a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and in a
-//! large heap each costs some ten cache misses.
+//! A program that wants many tasks to run at one instant computes each delay from a new reading of the clock. So the
+//! deadlines take a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and
+//! in a large heap each costs some ten cache misses.
 //!
-//! An entry belongs to a burst if its deadline is within a microsecond of the deadline before it. The last six bits of the
-//! deadline name its lane. A lane has one deadline of a burst, so its entries are in the order of submission:
+//! An entry belongs to a burst if its deadline is within a microsecond of the previous entry's. The last six bits of
+//! the deadline name its lane. All entries of a lane have one deadline, so they are in the order of submission:
 //!
 //! ```text
 //!   deadline … 1000   a d e h l …
 //!            … 1001   c f g i …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap; but an entry that is alone in the lane makes way, since it may
-//! be the outlier. No two lanes have entries with one deadline, so the lanes are compared once for each deadline.
+//! An entry whose lane has another deadline goes to the heap; but if the lane has a single entry, that one makes way,
+//! since it may be the outlier. No two lanes have the same deadline, so the lanes are compared once for each deadline.
 
 use super::{
     SMALL,
@@ -27,7 +27,7 @@ const LANES: u32 = 64;
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
-    /// Empty until an entry comes, and again once the last one has left.
+    /// Empty until the first entry comes, and again once the last one has left.
     pub(super) runs: Vec<SortedRun>,
     pub(super) len: usize,
     pub(super) first: u128,
@@ -50,8 +50,8 @@ impl Lanes {
         Self { runs: Vec::new(), len: 0, first: VACANT, latest: 0 }
     }
 
-    /// Returns the position that an entry with this key gets by [`push`](Self::push), or `None` if there is no lane for it.
-    /// An entry that makes way is passed to `displaced`.
+    /// Returns the position that [`push`](Self::push) gives to an entry with this key, or `None` if there is no lane
+    /// for it. Passes an entry that makes way to `displaced`.
     #[inline(never)]
     pub(super) fn position_for(&mut self, key: u128, displaced: impl FnOnce(Keyed)) -> Option<u32> {
         let before = std::mem::replace(&mut self.latest, nanos(key));
@@ -100,7 +100,7 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position, and passes others to `displaced` if too many holes are between them.
+    /// Removes the entry at a position, and passes others to `displaced` if that leaves too many holes between them.
     #[cold]
     #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {
@@ -112,7 +112,7 @@ impl Lanes {
         }
         self.len -= before - run.len();
         let next = run.first();
-        // What has left was of this run alone.
+        // Only entries of this run have left.
         if had_first && next != self.first {
             self.pass_first_to(next);
         }
@@ -129,7 +129,7 @@ impl Lanes {
             self.first = next;
         } else {
             self.renew_first();
-            // If none is left, the first one was the last to leave.
+            // The last entry to leave is the first of all, so this is the only place to check.
             if self.len == 0 {
                 self.runs = Vec::new();
             }

@@ -1,15 +1,15 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
 //! [sorted run](super::sorted_run) or in the [lanes](super::lanes).
 //!
-//! Some bits of a position tell which of them holds the entry. An entry moves from the run to the heap if a nearer one
-//! arrives while the run has this entry alone or a few that are far behind, or if removals have left the run with many
-//! more holes than entries.
+//! Some bits of a position tell which of the three has the entry. Entries move from the run to the heap if a nearer
+//! entry arrives while the run has only one, or a few that are far behind it, or if removals have left the run with
+//! many more holes than entries.
 //!
 //! # Invariants
 //!
 //! 1. `first` is the smallest key of heap, run and lanes.
-//! 2. The run is never longer than twice the number of entries that it once had. Once most of these have been removed, the
-//!    rest is in the heap. The same holds for each lane.
+//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
+//!    Once most of these have been removed, the others are in the heap. The same holds for each lane.
 
 use std::iter;
 
@@ -26,7 +26,7 @@ use super::{
 /// A heap with this many entries is large: it does not fit into the nearest cache.
 const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
 const RUN: u32 = 0;
-/// The difference between two keys of which one is far behind the other.
+/// A key that is this much larger than another is far behind it.
 const DISTANT: u128 = (calendar::DISTANCE as u128) << 64;
 
 pub(super) struct NearPart {
@@ -52,7 +52,7 @@ impl NearPart {
         self.first
     }
 
-    /// Returns the two smallest keys, or `VACANT`. The second may be missed behind many holes of the run.
+    /// Returns the two smallest keys, or `VACANT`. The call may miss the second one behind many holes of a run.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
         self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
@@ -139,8 +139,8 @@ impl NearPart {
         Some(first)
     }
 
-    /// Removes the entry at a position, which has this key. Returns `true` if it was the first.
-    // Always inlined: the caller has found out already that the entry is in the run, as most are.
+    /// Removes the entry with this key from its position. Returns `true` if it was the first.
+    // Always inlined: the caller already knows that the entry is in the run, as most are.
     #[inline(always)]
     pub(super) fn remove_at(
         &mut self,
@@ -196,8 +196,8 @@ impl NearPart {
         }
     }
 
-    /// Opens the run to a key that is nearer than its last one, if it has one entry, or a few that are all distant. These
-    /// move to the heap: they must not close the run to all that are nearer.
+    /// Opens the run to a key that is nearer than its last one if the run has one entry, or a few that are all distant.
+    /// Those move to the heap, because they must not close the run to all nearer entries.
     #[inline]
     fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();

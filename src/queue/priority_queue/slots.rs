@@ -1,16 +1,16 @@
-//! The slot table: a stable place for each element, with where its key is.
+//! The slot table: a stable place for each element, which tells where its key is.
 //!
-//! The heap moves its entries, but a ticket needs a name that does not change: the *slot*, which is the number of a chunk
-//! and a place in it. A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
+//! The heap moves its entries, but a ticket needs a stable name: the *slot*, a chunk's number and a place in that
+//! chunk. A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
 //!
 //! ```text
 //!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
 //!   far chunk    elements │ keys        the key is here, and nowhere else
 //! ```
 //!
-//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, and so do
-//! the chunks of each bucket; those with free places come first. An empty chunk frees its memory, unless it is the first
-//! of the near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied while it grows.
+//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, as do
+//! those of each bucket; chunks with free places come first. An empty chunk frees its memory, unless it is the first of
+//! the near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied as it grows.
 
 use std::mem;
 
@@ -25,10 +25,10 @@ const FULL: u32 = CHUNK as u32;
 pub(super) const NONE: u32 = u32::MAX;
 /// The owner of the chunks of the near part.
 const NEAR: u32 = u32::MAX;
-/// A chunk that starts small may have this many places.
+/// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
-/// Once half the chunks that slots can name are used, none becomes a far chunk. So there is always one for the near
-/// part, which needs it only when all of its own are full.
+/// Once half of the chunks that slots can name are in use, no far chunk is added. So there is always one for the near
+/// part, which needs another only when all of its own are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -36,8 +36,8 @@ pub(super) struct Slots<E> {
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    /// The memory of a freed chunk, for the next one: an entry that comes, is reset to a nearer deadline and goes, again and
-    /// again, does not allocate.
+    /// The memory of a freed chunk, for the next one: an entry that is inserted, reset to a nearer deadline and
+    /// removed, again and again, does not allocate.
     spare: Chunk<E>,
 }
 
@@ -89,8 +89,8 @@ impl<E> Slots<E> {
         let chunk = &mut self.chunks[index as usize];
         chunk.used -= 1;
         if chunk.used == 0 {
-            // It is filled from its first place on: a submitter that read the free list would wait for lines that the worker
-            // has just written.
+            // An empty chunk is filled from its first place on: a submitter that read the free list would wait for
+            // cache lines that the worker has just written.
             chunk.positions.clear();
             chunk.free = NONE;
         } else {
@@ -102,7 +102,7 @@ impl<E> Slots<E> {
         Some(element)
     }
 
-    /// Takes an element out, and does not free its slot.
+    /// Takes an element out without freeing its slot.
     #[inline]
     pub(super) fn take(&mut self, slot: u32) -> Option<E> {
         let chunk = self.chunks.get_mut(chunk_of(slot) as usize)?;
@@ -189,7 +189,7 @@ impl<E> Slots<E> {
         (index, capacity)
     }
 
-    /// Takes a chunk, not the first, out of its ring and frees its memory.
+    /// Takes a chunk that is not the first out of its ring, and frees its memory.
     fn discard(&mut self, index: u32) {
         self.unlink(index);
         let freed = mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
@@ -199,7 +199,7 @@ impl<E> Slots<E> {
         self.vacant.push(index);
     }
 
-    /// Puts a chunk before another one into its ring, or into a ring of its own if that is `NONE`.
+    /// Puts a chunk into a ring, before the chunk `next`, or into a ring of its own if `next` is `NONE`.
     fn link(&mut self, index: u32, next: u32) {
         let (previous, next) = match self.chunks.get_mut(next as usize) {
             Some(chunk) => (mem::replace(&mut chunk.previous, index), next),
@@ -224,9 +224,9 @@ impl<E> Positions for Slots<E> {
     }
 }
 
-/// What the calendar does with the chunks of its buckets. `first` is the first chunk of the bucket's ring.
+/// The calendar's operations on the chunks of its buckets. `first` is the first chunk of the bucket's ring.
 impl<E> Slots<E> {
-    /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no room.
+    /// Stores an element and its key, and returns the slot; or returns the element if the ring has no room.
     #[inline(always)]
     pub(super) fn insert_far(
         &mut self,
@@ -247,8 +247,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Removes the far element with this slot and this sequence. Returns its key as well, and `true` if the chunk is empty
-    /// now, or was full before.
+    /// Removes the far element with this slot and this sequence. Also returns its key, and `true` if the chunk is empty
+    /// now or was full before.
     #[inline(always)]
     pub(super) fn remove_far(
         &mut self,
@@ -286,7 +286,7 @@ impl<E> Slots<E> {
         true
     }
 
-    /// Puts a chunk that has a free place again first in its ring.
+    /// Moves a chunk to the front of its ring, because it has a free place again.
     pub(super) fn put_first(&mut self, index: u32, first: &mut u32) {
         if index != *first {
             self.unlink(index);
@@ -300,7 +300,7 @@ impl<E> Slots<E> {
         self.discard(index);
     }
 
-    /// Makes a far chunk one of the near part, and returns the keys of its elements, each of which needs a position now.
+    /// Turns a far chunk into a near one. Returns the keys of its elements, each of which needs a position now.
     pub(super) fn make_near(&mut self, index: u32, first: &mut u32) -> Vec<u128> {
         self.step_over(index, first);
         self.unlink(index);
@@ -322,7 +322,7 @@ impl<E> Slots<E> {
         &self.chunks[index as usize]
     }
 
-    /// Makes another chunk the first of the ring, if there is one.
+    /// If this chunk is the first of the ring, makes the next one the first, or `NONE` if it is alone.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {
             let next = self.chunks[index as usize].next;
@@ -373,14 +373,14 @@ impl<E> Chunk<E> {
     fn store(&mut self, offset: u32, element: UnderLock<E>) -> u32 {
         self.used += 1;
         match self.elements.get_mut(offset as usize) {
-            // An assignment would ask whether there is an element to drop.
+            // An assignment would check for an element to drop.
             Some(place) => mem::forget(place.replace(UnderLock::into_inner(element))),
             None => self.elements.push(Some(UnderLock::into_inner(element))),
         }
         offset
     }
 
-    /// Exchanges the keys for positions, and threads the free list through these.
+    /// Replaces the keys with positions, and threads the free list through those.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = mem::take(&mut self.keys);
         self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });

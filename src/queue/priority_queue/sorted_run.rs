@@ -1,7 +1,7 @@
 //! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
-//! Tasks without delay, and timeouts of one length, arrive in this order. The run appends them at the back and pops them
-//! from the front. An entry that is removed from the middle leaves a hole.
+//! Tasks without a delay, and timeouts of equal length, arrive in this order. The run appends them at the back and pops
+//! them from the front. An entry that is removed from the middle leaves a hole.
 //!
 //! ```text
 //!               front                              back
@@ -9,23 +9,23 @@
 //!    popped          ▲hole
 //! ```
 //!
-//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts that
-//! are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more holes in
-//! the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
+//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts
+//! that are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more
+//! holes in the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
-//! A position names the run and a place, counted through all chunks modulo 2²⁴: a run has at most so many places. It does
-//! not change while the entry is in the run.
+//! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the most
+//! places that a run has. A position does not change while the entry is in the run.
 
 use std::collections::VecDeque;
 
 use super::{SMALL, array_heap::Keyed};
 
-/// The bit of a position in a run; positions in the heap do not have it.
+/// The bit that marks a position in a run; positions in the heap do not have it.
 const IN_RUN: u32 = 1 << 31;
 /// The bits of a position that name the place. Those above it name the run.
 const PLACE: u32 = (1 << PLACE_BITS) - 1;
 const PLACE_BITS: u32 = if SMALL { 16 } else { 24 };
-/// When a run has this many more holes than entries, some entries leave it.
+/// When a run has more holes than entries, by more than this number, some entries leave it.
 pub(super) const TOLERANCE: usize = 64;
 const HOLE: u128 = u128::MAX;
 /// How many places `second` examines before it gives up.
@@ -82,12 +82,12 @@ impl SortedRun {
         self.first
     }
 
-    /// Returns the largest key; it means nothing if the run is empty.
+    /// Returns the largest key, which is meaningless if the run is empty.
     pub(super) fn last(&self) -> u128 {
         self.last
     }
 
-    /// Returns the second smallest key. It may be missed behind many holes.
+    /// Returns the second smallest key, or `HOLE` if there is none, or only one behind many holes.
     pub(super) fn second(&self) -> u128 {
         let end = self.back.min(self.front + GLANCE);
         let rest = (self.front + 1..end).map(|place| self.key_at(place));
@@ -135,7 +135,7 @@ impl SortedRun {
 
     #[cold]
     fn add_chunk(&mut self) {
-        // The first chunk begins small and is copied while it grows: most queues have ten tasks.
+        // The first chunk begins small and is copied while it grows: most queues have about ten tasks.
         let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
         let (keys, slots) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
         self.chunks.push_back(RunChunk { keys, slots });
@@ -160,7 +160,7 @@ impl SortedRun {
         Some(popped)
     }
 
-    /// Returns the key at a position, or one that is larger than any if the run has no entry there.
+    /// Returns the key at a position, or `HOLE`, which is larger than any, if the run has no entry there.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         let place = self.place(position);
@@ -173,7 +173,7 @@ impl SortedRun {
         }
     }
 
-    /// Removes the entry at a position, where there must be one. Returns `true` if that has left a hole.
+    /// Removes the entry at a position, where there must be one. Returns `true` if that leaves a hole.
     #[inline]
     pub(super) fn remove(&mut self, position: u32) -> bool {
         self.live -= 1;
@@ -184,7 +184,7 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// Called after a removal has left a hole: passes two entries to `displaced` if there are too many holes.
+    /// Called after a removal has left a hole: passes up to two entries to `displaced` while there are too many holes.
     pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
             if self.holes() > self.live + TOLERANCE {
@@ -266,7 +266,7 @@ impl SortedRun {
             let last = self.back >> SHIFT;
             self.chunks[last].keys.pop();
             self.chunks[last].slots.pop();
-            // One spare chunk is kept.
+            // Keeps one spare chunk.
             self.chunks.truncate(last + 2);
         }
         self.last = self.key_at(self.back - 1);

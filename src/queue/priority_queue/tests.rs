@@ -31,8 +31,8 @@ enum Step {
     FirstTwo,
 }
 
-/// A deadline: there are few different ones, so there are many ties. Some are so far apart that they
-/// are in different levels of the calendar, and some so close that they share a bucket.
+/// A deadline. There are few different ones, so there are many ties. Some are so far apart that they are in different
+/// levels of the calendar, and some so close that they share a bucket.
 fn moment() -> impl Strategy<Value = u64> {
     let far = (5..64_u32, 0..3_u64, 0..3_u64);
     prop_oneof![
@@ -183,7 +183,7 @@ impl Subject {
         );
     }
 
-    /// Sees to it that the first entry is known, if it is due.
+    /// Ensures that the first entry is known if it is due.
     fn settle(&mut self, now: u64) {
         for _ in 0..10_000 {
             if self.heap.is_settled(at(now)) {
@@ -249,7 +249,7 @@ impl<E> PriorityQueue<E> {
         self.insert(deadline, sequence, UnderLock::new(element))
     }
 
-    /// Takes the first entry out, whatever that takes.
+    /// Takes out the first entry, however many steps that needs.
     fn take_first(&mut self) -> Option<QueueEntry<E>> {
         while !self.is_settled(Timestamp::NEVER) {
             assert!(self.bring_near() > 0, "no chunk is empty here");
@@ -286,8 +286,8 @@ fn equal_deadlines_are_first_come_first_served() {
     }
 }
 
-/// M75, M85: this is the mistake of JDK-8370887: the entry that fills the hole may belong above it.
-/// Here it comes from the last of four families and is nearer than the head of the first.
+/// M75, M85: as in JDK-8370887, the entry that fills the hole may belong above it. Here it comes from the last of four
+/// families and is nearer than the head of the first.
 #[test]
 fn removal_from_the_middle_sifts_both_ways() {
     let delays = [1, 100, 2, 3, 4, 101, 102, 103, 104, 5, 6, 7, 8];
@@ -362,8 +362,8 @@ fn a_ticket_can_follow_its_entry_to_another_slot() {
     assert_eq!(before.moved_to(None), before);
 }
 
-/// M80, M85, M89: of many timeouts of one length nearly all are cancelled: the few survivors do not
-/// keep the memory of the others allocated.
+/// M80, M85, M89: of many timeouts of equal length, nearly all are cancelled, and the few survivors do not keep the
+/// memory of the others allocated.
 #[test]
 fn survivors_do_not_keep_the_sorted_run_long() {
     let count = 50_000_u64;

@@ -1,27 +1,27 @@
 //! The ready list: entries that are due, on their way from a stripe to the thread that takes them.
 //!
-//! Handing a stripe's lock from core to core for each element costs more than running a small task. So a thread
-//! that takes the first element of a stripe moves some due ones behind it here in one step.
+//! Handing a stripe's lock from core to core for each element costs more than running a small task. So a thread that
+//! takes the first element of a stripe also moves some of the due elements behind it here, in one step.
 //!
-//! There is **one** list for all workers. If each had its own, a task would wait behind the task that its worker runs, while
-//! other workers are idle or run tasks that are due later.
+//! There is **one** list for all workers. If each worker had its own, a task could wait behind the one that its worker
+//! runs, while other workers were idle or ran tasks that are due later.
 //!
 //! # The pause
 //!
-//! If worker and submitter are equally fast, a batch would always have only one or two entries. So after a batch of some
-//! entries that was not full, the workers leave the stripes alone for a few microseconds ([`PAUSE`]) once the list is
+//! With worker and submitter equally fast, every batch would have only one or two entries. So after a batch that was
+//! neither empty nor full, the workers leave the stripes alone for a few microseconds ([`PAUSE`]) once the list is
 //! empty. An entry that comes alone is never delayed.
 //!
 //! # Locks
 //!
-//! Every take holds the list's lock, so no thread takes while an entry is between a stripe and the list. Entries only move
-//! from a stripe to the list, with one exception: an entry that is moved to another moment, or parked, goes back to its
-//! stripe in a step that holds both locks, and gets another slot.
+//! Every take holds the list's lock, so no thread takes an element while an entry is between a stripe and the list.
+//! Entries move only from a stripe to the list, with one exception: an entry that is moved to another moment, or
+//! parked, goes back to its stripe in one step under both locks, and gets another slot.
 //!
-//! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks at the stripes first and
-//! at the list afterwards, and an entry is put here before it leaves its stripe. So such a thread sees the entry at least
-//! once. It may miss one on its way back: then it sleeps until that entry's notification, which follows the move, wakes
-//! it. A thread that asks what is in the queue, or whether it is finished, holds the list's lock.
+//! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks at the stripes first
+//! and at the list afterwards. An entry is visible here before it leaves its stripe, so the thread sees it at least
+//! once. It may miss an entry on its way back: then it sleeps until that entry's notification, which follows the move,
+//! wakes it. A thread that asks what is in the queue, or whether it is finished, holds the list's lock.
 
 use std::{collections::VecDeque, task::Waker, time::Duration};
 
@@ -39,7 +39,7 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// How long the stripes are left alone after a small batch.
+/// How long the workers leave the stripes alone after a small batch.
 const PAUSE: Duration = Duration::from_micros(3);
 
 pub(super) struct Ready<E> {
@@ -50,7 +50,7 @@ pub(super) struct Ready<E> {
 
 pub(super) struct ReadyContents<E> {
     list: VecDeque<QueueEntry<E>>,
-    /// How many elements have been taken from the queue, from the list or not.
+    /// How many elements have been taken from the queue, through the list or not.
     pub(super) taken: u64,
 }
 
@@ -71,13 +71,13 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// A thread that has missed an entry in its stripe and then sees an empty list knows that the entry has left.
+    /// If an entry is not in its stripe, and the list is empty afterwards, it was taken, removed or moved back.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
 
     pub(super) fn pause_after(&self, now: Timestamp) {
-        // Ordering: relaxed, it orders no other access.
+        // Ordering: relaxed, since it orders no other access.
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
@@ -116,7 +116,7 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// The entries no longer have slots, and are found by their sequences.
+    /// The entries no longer have slots: tickets find them by their sequences.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);
@@ -133,8 +133,8 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    /// Takes the first entry if it was due at `now` and has a sequence below `end`. It need not be due: the thread that put it
-    /// here may have read the clock later than the caller.
+    /// Takes the first entry if it was due at `now` and has a sequence below `end`. It need not be due by then: the
+    /// thread that put it here may have read the clock later than the caller.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;
@@ -194,7 +194,7 @@ impl<E> LockedReady<'_, E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Like [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe under both locks.
+    /// Like [`reset`](Self::reset), for an entry that may be in the list. It returns to its stripe under both locks.
     #[cold]
     pub(super) fn reset_ready(
         &self,
@@ -206,7 +206,7 @@ impl<E> DelayedWorkQueue<E> {
         }
         let mut ready = self.ready.lock();
         let Some(before) = ready.deadline(ticket) else { return (Moved::Absent, None) };
-        // Under this lock the queue is not closed.
+        // No thread can close the queue while this one holds the stripe's lock.
         let mut stripe = self.lock_of(ticket.sequence);
         let Some(timing) = choose(before, self.admission.is_open()) else {
             return (Moved::Declined, None);

@@ -1,20 +1,20 @@
-//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue). It writes its number into the sequence of
-//! each element that it admits:
+//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue). It writes its number into the
+//! sequence of each element that it admits:
 //!
 //! ```text
 //!   sequence = stamp of the submission (60 bits) │ number of the stripe (4 bits)
 //! ```
 //!
-//! The stamp comes from the clock ([`Clock::submission_stamp`](crate::time::Clock::submission_stamp)), or is one more than
-//! the stripe's last stamp if that is larger. So no sequence is used twice, a ticket names its stripe, and of elements in
-//! different stripes the sequences tell which was submitted first. (60 bits of nanoseconds are 36 years of the clock.)
+//! The stamp comes from the clock ([`Clock::submission_stamp`](crate::time::Clock::submission_stamp)), or is one more
+//! than the stripe's last stamp if that is larger. So no sequence is used twice, a ticket names its stripe, and
+//! sequences order the submissions to different stripes. (60 bits of nanoseconds last for 36 years.)
 //!
 //! # Parked entries
 //!
-//! A task that waits for its turn, or that runs on request, is *parked* in a second heap: something else has to move it
-//! before it can run. The first heap alone decides which entry is first, how long a thread sleeps and how many threads
-//! stay; both count as pending, and for a shutdown that keeps tasks. A parked entry is *due* all the same, at the moment
-//! when its run was planned; a task that runs on request is never due.
+//! A task that waits for its turn, or that runs on request, is *parked* in a second heap: a thread has to move it to
+//! the first heap before it can run. That heap alone decides which entry is next, how long a thread sleeps and how many
+//! threads stay. The entries of both heaps are pending, and a shutdown that keeps tasks keeps both. A parked entry is
+//! still *due* at the moment for which its run was planned; a task that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
@@ -37,7 +37,7 @@ pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
-    /// Without those that were queued again.
+    /// Not counting elements that were queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
     pub(super) parked: PriorityQueue<E>,
@@ -94,7 +94,7 @@ impl<E> LockedStripe<'_, E> {
         Ok(self.restore(timing, sequence, element))
     }
 
-    /// Puts an element where its timing says. Returns its ticket, and `true` if it became the stripe's head.
+    /// Puts an element into the heap that `timing` names. Returns its ticket, and `true` if it became the head.
     #[inline(always)]
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
@@ -152,7 +152,7 @@ impl<E> LockedStripe<'_, E> {
 mod tests {
     use super::*;
 
-    /// Sequences grow also if the clock stands still, goes back, or is at its end.
+    /// Sequences grow even if the clock stands still or goes back, up to the last stamp.
     #[test]
     fn a_sequence_is_used_once_whatever_the_clock_says() {
         let stripe = new::<()>(3);

@@ -128,7 +128,7 @@ impl<E> AnyQueue<E> {
         either!(self, queue => queue.drain())
     }
 
-    /// The single queue is open or closed.
+    /// A single queue can only be open or closed.
     pub(super) fn close(&self, admission: Admission) {
         match self {
             Self::Striped(queue) => queue.close(admission),
@@ -161,7 +161,7 @@ impl<E: Clone> AnyQueue<E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Offers an element for this moment.
+    /// Offers an element for the given moment.
     pub(crate) fn offer_at(
         &self,
         stripe: usize,
@@ -172,7 +172,7 @@ impl<E> DelayedWorkQueue<E> {
         self.offer(stripe, now, Timing::At(deadline), element)
     }
 
-    /// Moves an element to where this timing says. Returns its ticket from now on.
+    /// Moves an element to where `timing` says. Returns the ticket that names it from now on.
     pub(crate) fn reset_to(&self, ticket: Ticket, timing: impl Into<Timing>) -> Option<Ticket> {
         let timing = timing.into();
         let (moved, waker) = self.reset(ticket, &mut |_, _| Some(timing));

@@ -150,7 +150,7 @@ fn a_batch_in_transit_is_seen() {
     });
 }
 
-/// M114: a waiter whose limit has changed, and that is woken for it, asks for its limit again.
+/// M114: a waiter that is woken because its limit has changed asks for the limit again.
 #[test]
 fn a_waiter_reconsiders_its_limit_when_asked() {
     check(|| {
@@ -167,7 +167,7 @@ fn a_waiter_reconsiders_its_limit_when_asked() {
     });
 }
 
-/// The pool's models begin a search without doing anything else.
+/// Lets the pool's models begin a search without doing anything else.
 impl<E> DelayedWorkQueue<E> {
     pub(crate) fn begin_search(&self) {
         self.waiters().begin_search();

@@ -1,5 +1,5 @@
-//! Far entries, as the queues see them. In tests a bucket has several chunks if it has nine entries, and
-//! an entry is far if it is 64 ns behind the first one.
+//! Far entries, as the queues see them. In tests a bucket has several chunks once it has nine entries, and an entry is
+//! far if it is 64 ns behind the first one.
 
 use super::*;
 
@@ -106,8 +106,8 @@ fn a_bound_that_equals_a_head_is_no_tie() {
     assert_eq!(taken, expected);
 }
 
-/// M156: the bound of a stripe has come, and the first entry of another stripe is due between it and the first
-/// entry that is known here.
+/// M156: the bound of a stripe has come, and the first entry of another stripe is due between that bound and the first
+/// known entry here.
 #[test]
 fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
     let clock = ManualClock::from_zero();
@@ -124,7 +124,7 @@ fn an_entry_between_a_bound_and_a_known_entry_is_taken_first() {
     assert_eq!((taken, queue.len()), (vec![989, 990], BUCKET.len()));
 }
 
-/// A bound has been published, and then a bucket is begun that ends before the one of the bound begins.
+/// After a bound has been published, an element opens a bucket that ends before the bound's bucket begins.
 #[test]
 fn a_nearer_bucket_leaves_a_bound_as_it_is() {
     let clock = ManualClock::from_zero();
@@ -180,7 +180,7 @@ fn a_single_queue_shows_and_takes_a_bucket_in_order() {
     assert_eq!(taken, sorted());
 }
 
-/// M155: whatever a far element is moved to, its ticket stays good.
+/// M155: whatever deadline a far element is moved to, its ticket stays valid.
 #[test]
 fn a_far_element_is_moved_to_any_deadline() {
     for to in [5, 990, 992, 1_000, 1_004, 1_050, 9_999, u64::MAX] {
@@ -218,8 +218,8 @@ fn a_filter_and_a_drain_reach_far_elements() {
     assert_eq!(odd, sorted().into_iter().filter(|nanos| nanos % 2 == 1).collect::<Vec<_>>());
 }
 
-/// The list has all due entries in the order in which a worker would take them, wherever they are: on the ready list, in either stripe,
-/// in the heap, the run or a bucket. Each entry is taken by its place on the list, once, unless it was moved or removed.
+/// The list has all due entries in the order in which a worker would take them, from the ready list, both stripes, the
+/// heap, the run and a bucket. Each entry is taken once, as listed, unless it was moved or removed.
 #[test]
 fn what_is_due_is_listed_and_taken_by_the_list() {
     for moment in [0, 2, 5, 987, 988, 1_000, 1_001, 1_003, 1_006, 1_007, 5_000] {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::entry::Timing;
 
-/// A delay that is often shared, rarely shared, far, or never over.
+/// Delays that are often equal, rarely equal, far, or endless.
 fn moments() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0..8_u64, 3 => 0..60_u64, 3 => 64..300_u64, 1 => Just(u64::MAX)]
 }
@@ -26,8 +26,8 @@ enum Step {
     /// Removes any element that was ever admitted; `Reset` chooses likewise, and may park it.
     Remove(usize),
     Reset(usize, u64, bool),
-    /// Takes an element and queues it again for that much later, or parks it: as a periodic task does, one that is
-    /// put off, or one that waits for its turn.
+    /// Takes an element and queues it again for that much later, or parks it, as the pool does with a periodic task,
+    /// one that is put off, or one that waits for its turn.
     TakeAndRequeue(u64, Requeue, bool),
     RemoveWhere(u64),
     Drain,
@@ -81,7 +81,7 @@ struct Subject {
     /// For every element ever admitted, by sequence: its ticket, and its deadline while it is
     /// pending.
     known: BTreeMap<u64, (Ticket, Option<Timestamp>)>,
-    /// How far the queue was closed, each time.
+    /// What each closing of the queue still admitted.
     closings: Vec<Vec<Requeue>>,
     counts: QueueCounts,
     next: u64,
@@ -224,7 +224,7 @@ impl Subject {
         all.find(|(key, _)| !self.parked.contains(&key.1))
     }
 
-    /// How an entry is queued that is due then.
+    /// Returns how an entry that is due at `due` is queued.
     fn timing(&mut self, sequence: u64, due: Timestamp, parks: bool) -> Timing {
         let is_parked = parks && self.striped().is_some();
         if is_parked || due == Timestamp::NEVER {
@@ -263,7 +263,7 @@ impl Subject {
         self.are_out(removed, |element| element % n == 0);
     }
 
-    /// Takes like a worker, if that does not block.
+    /// Takes like a worker, if that would not block.
     fn take(&mut self) {
         let head = self.first_scheduled().map(|(key, _)| key.0);
         let is_finished = self.model.is_empty() && !self.is_open();

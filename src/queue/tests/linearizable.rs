@@ -1,12 +1,12 @@
-//! Histories: what threads have asked of a queue at the same time, what it has answered, and whether a plain sorted list
-//! could have given these answers in some order ([`search`]).
+//! Histories: what threads have asked a queue to do at the same time, what it has answered, and whether a plain sorted
+//! list could have given these answers in some order ([`search`]).
 //!
 //! "First come, first served", "an element that was removed is not taken" and "a closed queue admits nothing" are one
-//! statement here, and so is each property that no other test names. The requests of the threads are drawn from a seed.
-//! The histories are short, since the number of orders grows quickly; so there are many of them.
+//! statement here, as is every property that no other test names. The requests of the threads are drawn from a seed.
+//! The histories are short, since the number of orders grows quickly, and there are many of them.
 //!
-//! Each thread asks for what it has offered itself, as the owner of a task does, which alone knows its ticket.
-//! All threads take.
+//! Each thread removes and resets only what it has offered itself, as a task's owner does, which alone knows the
+//! ticket. All threads take.
 
 #[path = "linearizable/search.rs"]
 mod search;
@@ -25,9 +25,9 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// How many steps a search may take. The longest that was seen took a few hundred.
+/// How many steps a search may take. The longest one seen took a few hundred.
 const STEPS: usize = 1_000_000;
-/// How many things a thread asks for at most.
+/// The most requests that a thread makes.
 const MOST: u64 = 4;
 /// The clock's time at the beginning, and the latest moment at which anything but the last element is due.
 const BEGIN: u64 = 100;
@@ -46,7 +46,7 @@ enum Act {
     Reset(usize, u64),
     Drain,
     Close,
-    /// Not asked of the queue: time passes.
+    /// No request to the queue: time passes.
     Advance(u64),
 }
 
@@ -63,7 +63,7 @@ impl Seeded {
         (z ^ (z >> 31)) % end
     }
 
-    /// Returns what one thread asks for.
+    /// Returns the requests of one thread.
     fn script(&mut self) -> Vec<Act> {
         let length = 1 + self.below(MOST);
         (0..length).map(|_| self.act()).collect()
@@ -88,7 +88,7 @@ impl Seeded {
     }
 }
 
-/// A queue of which a history is recorded.
+/// A queue whose history is recorded.
 pub(super) struct Recorder {
     manual: Option<ManualClock>,
     queue: AnyQueue<()>,
@@ -105,7 +105,7 @@ pub(super) struct Asker {
 }
 
 impl Recorder {
-    /// A single queue for `None`, or one with so many stripes; on a manual clock or on that of the system.
+    /// Creates a single queue for `None`, or one with that many stripes, on a manual clock or on the system clock.
     pub(super) fn new(stripes: Option<usize>, is_manual: bool) -> Arc<Self> {
         let manual = is_manual.then(ManualClock::from_zero);
         let clock = manual.clone().map_or_else(Clock::system, Clock::from);
@@ -125,7 +125,7 @@ impl Recorder {
         self.queue.clock().read()
     }
 
-    /// Asks the queue, and notes what it has answered.
+    /// Makes a request to the queue, and notes the answer.
     fn ask(&self, asker: &mut Asker, act: Act) {
         let called = self.stamp();
         let operations = self.perform(&mut asker.tickets, act, called);
@@ -203,7 +203,7 @@ fn key(entry: QueueEntry<()>) -> Key {
     (entry.deadline.as_nanos(), entry.sequence)
 }
 
-/// Fails if a history is none that a sorted list could have had, or if that could not be decided.
+/// Fails if a sorted list could not have had this history, or if the search has not decided that.
 pub(super) fn check(seed: u64, parts: impl IntoIterator<Item = Asker>) {
     let mut history: Vec<Event> = parts.into_iter().flat_map(|asker| asker.events).collect();
     history.sort_unstable_by_key(|event| event.called);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     impl Round {
-        /// The part of a thread in the round with this number.
+        /// Plays the part of a thread in the round with this number.
         fn take_part(&self, number: u64, thread: u64) {
             let recorder = Arc::clone(&self.recorder.lock());
             let asker = recorder.run(number * THREADS + thread);
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The queues that a round may have: of each kind, on either clock.
+    /// Returns the queue of a round: over the rounds, each kind on either clock.
     fn recorder(number: u64) -> Arc<Recorder> {
         let stripes = [None, Some(1), Some(2), Some(4)][(number / 2 % 4) as usize];
         Recorder::new(stripes, number % 2 == 0)
@@ -286,7 +286,7 @@ mod tests {
         });
     }
 
-    /// Ends the rounds, also if a check has failed.
+    /// Ends the rounds, even if a check has failed.
     struct Ends<'a>(&'a AtomicU64);
 
     impl Drop for Ends<'_> {
@@ -295,8 +295,8 @@ mod tests {
         }
     }
 
-    /// G2: each history of three threads on real cores is one that a sorted list could have had. `PUNCTUAL_HISTORIES` says
-    /// how many; `PUNCTUAL_SEED` says which is the first.
+    /// G2: each history of three threads on real cores is one that a sorted list could have had. `PUNCTUAL_HISTORIES`
+    /// sets how many, and `PUNCTUAL_SEED` which is the first.
     #[test]
     fn every_history_of_three_threads_is_that_of_a_sorted_list() {
         let number = |name| env::var(name).ok().and_then(|text| text.parse().ok());

@@ -31,8 +31,8 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says; or only `PUNCTUAL_SCHEDULE`, as a
-/// failure has printed it.
+/// Tries as many schedules of each kind as `PUNCTUAL_SCHEDULES` says; or only the one in `PUNCTUAL_SCHEDULE`, which a
+/// failure has printed.
 fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     if let Ok(schedule) = std::env::var("PUNCTUAL_SCHEDULE") {
         return shuttle::replay(model, &schedule);
@@ -79,7 +79,7 @@ impl Scene {
         Self { clock, queue: Arc::new(queue), taken: Arc::default() }
     }
 
-    /// Runs `act` in a thread of its own.
+    /// Runs `act` on a thread of its own.
     fn spawn(&self, act: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
         let scene = self.clone();
         thread::spawn(move || act(&scene))

@@ -1,9 +1,8 @@
-//! Order and wake-ups in real races: a test here shows little when it is run once, and is meant
-//! to be run thousands of times (`ci/repeat.sh`).
+//! Order and wake-ups in real races: one run of a test shows little, so these tests are meant to be run thousands of
+//! times (`ci/repeat.sh`).
 //!
-//! A lost wake-up leaves every thread waiting. So the submitters wait for their elements to be
-//! taken, with a limit on the whole ([`in_time`]), and no thread meanwhile does anything else that
-//! would happen to wake another.
+//! A lost wake-up leaves every thread waiting. So the submitters wait for their elements to be taken, with a limit on
+//! the whole ([`in_time`]), and meanwhile no thread does anything else that might wake another.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -76,8 +75,7 @@ const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// Runs `act` in a thread of its own. If it does not return, some thread sleeps although it should
-/// not.
+/// Runs `act` on a thread of its own. If it does not return, some thread sleeps although it should not.
 fn in_time(act: impl FnOnce() + Send + 'static) {
     let (tell, told) = mpsc::channel();
     #[allow(clippy::disallowed_methods, reason = "a test")]
@@ -91,7 +89,7 @@ fn in_time(act: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A queue whose takers wake in time or a little earlier. With one stripe it may be a single queue.
+/// A queue whose takers wake on time or a little early. With one stripe it may be a single queue.
 fn queue_on<E>(clock: &Clock, stripes: usize) -> AnyQueue<E> {
     let is_single = stripes == 1 && Dice::new().below(2) == 0;
     AnyQueue::new(clock.clone(), (!is_single).then_some(stripes), lead())
@@ -106,7 +104,7 @@ fn lead() -> Duration {
     Duration::from_micros(80 * Dice::new().below(2))
 }
 
-/// Closes and empties a queue when it is dropped, also by a panic: that ends every taker.
+/// Closes and empties a queue when it is dropped, even by a panic: that ends every taker.
 struct End<'a, E>(&'a AnyQueue<E>);
 
 impl<E> Drop for End<'_, E> {

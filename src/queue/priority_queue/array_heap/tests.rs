@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 impl ArrayHeap {
-    /// Asserts the invariants of the module. `position_of` tells what was reported last for a slot.
+    /// Asserts the invariants of the module. `position_of` returns the position last reported for a slot.
     pub(in super::super) fn check(&self, position_of: impl Fn(u32) -> u32) {
         let in_use = self.end().div_ceil(ARITY);
         assert!(self.len == 0 || (in_use..=in_use + 1).contains(&self.groups.len()));
@@ -34,7 +34,7 @@ impl ArrayHeap {
     }
 }
 
-/// By slot, the position that was reported last.
+/// For each slot, the position last reported.
 #[derive(Default)]
 struct Table(BTreeMap<u32, u32>);
 

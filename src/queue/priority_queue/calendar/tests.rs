@@ -97,7 +97,7 @@ fn an_entry_that_is_not_far_is_not_for_the_calendar() {
     assert!(subject.insert(1 << NEAREST, 1_000).is_some());
 }
 
-/// M148: the first entry may have changed much since a bucket was begun.
+/// M148: the first entry may have changed a lot since a bucket was opened.
 #[test]
 fn two_buckets_never_share_a_place() {
     let mut subject = Subject::new();

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Lanes {
-    /// Asserts what the module says of its fields.
+    /// Asserts what the module says about its fields.
     pub(in super::super) fn check(&self) {
         let firsts = self.runs.iter().map(SortedRun::first);
         assert_eq!(self.first, firsts.min().unwrap_or(VACANT));
@@ -16,7 +16,7 @@ const fn at(nanos: u64, sequence: u64) -> u128 {
     (nanos as u128) << 64 | sequence as u128
 }
 
-/// Offers an entry, and returns `true` if there was a lane for it, with what made way.
+/// Offers an entry, and returns `true` if there was a lane for it, with the entry that made way.
 fn offer(lanes: &mut Lanes, key: u128) -> (bool, Option<u128>) {
     let mut displaced = None;
     let position = lanes.position_for(key, |entry| displaced = Some(entry.0));
@@ -28,7 +28,7 @@ fn offer(lanes: &mut Lanes, key: u128) -> (bool, Option<u128>) {
     (position.is_some(), displaced)
 }
 
-/// Returns lanes to which an entry that is due at this moment belongs to a burst.
+/// Returns lanes for which an entry that is due at this moment belongs to a burst.
 fn after(nanos: u64) -> Lanes {
     Lanes { latest: nanos, ..Lanes::new() }
 }
@@ -72,7 +72,7 @@ fn a_lane_has_one_deadline() {
     assert_eq!(lanes.len, 2);
 }
 
-/// Entries that are removed leave holes, not too many, and the last one leaves nothing.
+/// Removed entries leave holes, but not too many, and the last one leaves nothing.
 #[test]
 fn removals_leave_few_holes() {
     let mut lanes = after(1_000);
@@ -99,8 +99,8 @@ fn removals_leave_few_holes() {
     lanes.check();
 }
 
-/// The first of all is renewed when it is removed, by the next of its lane or by that of another lane, and
-/// when it makes way; another removal leaves it.
+/// When the first of all is removed or makes way, the next of its lane or of another lane becomes the first; other
+/// removals change nothing.
 #[test]
 fn the_first_is_known_after_each_removal() {
     let mut lanes = after(1_000);

@@ -1,4 +1,4 @@
-//! The invariants of the near part, for the tests of the whole heap, and how much the sorted run spares.
+//! The invariants of the near part, for the tests of the whole heap, and how much the sorted run saves.
 
 use super::{sorted_run::TOLERANCE, *};
 
@@ -52,7 +52,7 @@ fn a_burst_passes_by_a_large_heap() {
     assert_eq!(popped, keys);
 }
 
-/// A run has so many places, and what comes then goes to the heap.
+/// A run has only so many places, and entries that come later go to the heap.
 #[test]
 fn what_a_full_run_does_not_admit_goes_to_the_heap() {
     let (mut near, mut table) = (NearPart::new(), Slots::new());
@@ -63,7 +63,7 @@ fn what_a_full_run_does_not_admit_goes_to_the_heap() {
     assert!(keys.eq(std::iter::from_fn(|| near.pop(&mut table)).map(|(key, _)| key >> 64)));
 }
 
-/// An entry that is moved out of the run leaves a hole as one that is removed does, so there are no more of them.
+/// An entry that is moved out of the run leaves a hole, as a removed one does, and holes stay just as few.
 #[test]
 fn what_is_reset_leaves_few_holes() {
     let (mut near, mut table) = (NearPart::new(), Slots::new());

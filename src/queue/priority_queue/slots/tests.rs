@@ -68,7 +68,7 @@ fn a_freed_slot_is_used_again() {
 fn no_element_moves_when_the_slots_grow() {
     let mut slots = Slots::new();
     let filled: Vec<_> = (0..=CHUNK).map(|n| slots.store(n, 0)).collect();
-    // The first of the second chunk: the first chunk begins small.
+    // The first slot of the second chunk: the first chunk begins small.
     let slot = filled[CHUNK];
     let before: *const usize = slots.get(slot).expect("it is there");
     (0..10 * CHUNK).for_each(|n| _ = slots.store(n, 0));

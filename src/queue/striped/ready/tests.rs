@@ -57,8 +57,7 @@ fn a_nearer_entry_goes_first() {
 #[test]
 fn among_equal_deadlines_the_first_submitted_goes_first() {
     let (_, queue, _) = with_ready(['a', 'b']);
-    // This entry was submitted before the others but arrives only now, in the stripe with the
-    // number 3.
+    // This entry was submitted before the others but arrives only now, in stripe 3.
     queue.requeue(at(11).into(), 3, Requeue::NextRun, 'x').expect("it is open");
     queue.offer_at(1, at(50), at(11), 'y').expect("it is open");
     assert_eq!(rest(&queue), "xby");
@@ -107,8 +106,8 @@ fn the_stripes_are_paused_after_a_few_entries_but_not_after_one_or_a_full_batch(
     assert_eq!(paused_until(&queue), at(3_050));
 }
 
-/// M100, M107: a taker waits for the end of a pause, unless the list has entries or the clock is a
-/// manual one, which would not end it.
+/// M100, M107: a taker waits for the end of a pause, unless the list has entries or the clock is a manual one, which
+/// would never end it.
 #[test]
 fn a_taker_waits_for_the_end_of_a_pause() {
     let (manual, queue, tickets) = with_ready(['a', 'b']);

@@ -2,25 +2,25 @@
 //!
 //! An operation takes effect at one moment between its call and its return. So an operation that had returned before
 //! another was called comes first, and operations that overlap may come in either order. The search tries the orders
-//! that this leaves, as Wing and Gong have described it: of the operations that may be next it lets each be next in turn,
-//! as long as the sorted list gives that answer. It does not go twice to a place where the same operations are over and
-//! the list is the same (Lowe's improvement).
+//! that this leaves, as Wing and Gong describe it: it tries each operation that may come next, if the sorted list gives
+//! the same answer. It never visits a state twice in which the same operations are over and the list is the same
+//! (Lowe's improvement).
 //!
 //! # A look that finds nothing
 //!
-//! A thread that looks for an element reads one published head after the other without a lock. If a second thread offers
-//! an element behind the look, and a third one takes the only other element before the look has come there, the look
-//! finds nothing, although at each moment an element was due. A thread that waits is told by the offer and looks again. So
-//! a look in several heaps is two operations, its begin and its end, and it may find nothing if no *one* element was
-//! there and due from begin to end. A look in a single heap happens at one moment.
+//! A thread that looks for an element reads one published head after the other without a lock. If a second thread
+//! offers an element into a heap already read, and a third one takes the only other element from a heap still to be
+//! read, the look finds nothing, although at each moment an element was due. If the looking thread waits, the offer
+//! wakes it, and it looks again. So a look at several heaps is two operations, its beginning and its end, and it may
+//! find nothing if no *one* element was there and due throughout. A look at a single heap happens at one moment.
 //!
 //! # A reset
 //!
-//! Such a thread may also miss an element that is on its way from the ready list back to its stripe
-//! (`striped::ready`), since the notification follows the move. So a reset is two operations, of which the first takes
-//! the element out and the second puts it back. Between them nothing may happen but that a look begins or ends.
+//! Such a thread may also miss an element that is on its way from the ready list back to its stripe (`striped::ready`),
+//! since the notification follows the move. So a reset is two operations, of which the first takes the element out and
+//! the second puts it back. Between the two, looks may begin and end, but nothing else may happen.
 //!
-//! The search gives up after so many steps. Then it says that it has not decided, which is never a pass.
+//! The search gives up after a given number of steps. It then reports that it is undecided, which is never a pass.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -73,7 +73,7 @@ pub(in crate::queue) enum Operation {
     Close,
 }
 
-/// An operation of a history, and when it was called and has returned: numbers that no two events share.
+/// An operation of a history, and when it was called and returned: numbers that no two events share.
 #[derive(Clone, Debug)]
 pub(in crate::queue) struct Event {
     pub(in crate::queue) operation: Operation,
@@ -85,7 +85,7 @@ pub(in crate::queue) struct Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::queue) struct Undecided;
 
-/// The list that the queue is to be like.
+/// The list that the queue must behave like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct SortedList {
     keys: Vec<Key>,
@@ -199,7 +199,7 @@ struct Search<'a> {
     history: &'a [Event],
     /// How many steps are left.
     steps: usize,
-    /// Which operations were over, one bit for each, and what was in the list.
+    /// The states visited: which operations were over, one bit for each, and what was in the list.
     seen: HashSet<(u64, SortedList)>,
 }
 
@@ -246,7 +246,7 @@ mod tests {
 
     const NOTHING: Operation = Operation::FindNothing { since: 9 };
 
-    /// A look at several heaps that has found nothing, from the one moment to the other.
+    /// A look at several heaps that has found nothing, with the moments of its call and its return.
     fn look(called: u64, returned: u64) -> [Event; 2] {
         let look = called;
         [Operation::BeginLook { look, since: 9 }, Operation::EndLook { look }]
@@ -301,8 +301,8 @@ mod tests {
         }
     }
 
-    /// The look reads the head of the one heap before the second element is offered into it, and that of the other after
-    /// the first element was taken from there.
+    /// The look reads one heap's head before the second element is offered into it, and the other heap's after the
+    /// first element was taken from it.
     #[test]
     fn a_look_may_find_nothing_if_no_one_element_was_there_all_along() {
         let mut history = one_by_one([offer(5, 2), offer(5, 3), take(5, 2)]);

@@ -1,5 +1,5 @@
-//! Which thread takes the next element while others are away: exact tests on the manual clock, in
-//! whatever order things happen.
+//! Which thread takes the next element while others are away: exact tests on the manual clock, which hold in whatever
+//! order things happen.
 
 use super::*;
 use crate::ManualClock;
@@ -7,8 +7,7 @@ use crate::ManualClock;
 /// The result of a call of `take`.
 type Taken = Option<(QueueEntry<()>, Timestamp)>;
 
-/// Threads that take one element each and then stay away until they are called back. All are away
-/// to begin with.
+/// Threads that take one element each and then stay away until they are called back. At first all are away.
 struct Takers {
     clock: ManualClock,
     queue: Arc<AnyQueue<()>>,
@@ -131,7 +130,7 @@ fn an_element_before_the_deputys_is_taken_in_time() {
     }
 }
 
-/// The same holds if the element arrives only when the leader is away.
+/// The same holds if the element arrives only once the leader is away.
 #[test]
 fn an_element_offered_while_the_leader_is_away_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {
@@ -145,8 +144,7 @@ fn an_element_offered_while_the_leader_is_away_is_taken_in_time() {
     }
 }
 
-/// Takers return when only returning elements are admitted and none is in the queue. They are not
-/// counted as if they still searched.
+/// Takers return when only requeued elements are admitted and none is in the queue. They no longer count as searching.
 #[test]
 fn elements_that_return_to_a_finished_queue_are_taken_in_time() {
     let mut takers = Takers::new(3);

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use super::*;
 
-/// The number of different deadlines where many are to be equal.
+/// The number of different deadlines in tests where many are to be equal.
 const DEADLINES: usize = 4;
 
 /// The number of completed offers of each submitter at some moment.
@@ -118,15 +118,15 @@ fn an_element_offered_between_look_and_lock_is_seen() {
         let stripe = dice.stripe();
         let other = (stripe + 1 + dice.below(STRIPES as u64 - 1) as usize) % STRIPES;
         offer(stripe, 3, 'C');
-        // This closure is called with the lock of C's stripe, and perhaps later with that of A's.
+        // This closure is called under the lock of C's stripe, and perhaps later under that of A's.
         queue.remove_where(&mut |_, name| {
             if *name == 'C' {
                 begun.store(round, Ordering::SeqCst);
                 until(|| looking.load(Ordering::SeqCst) == round);
                 dice.dawdle();
                 let deadline = 1 + dice.below(2);
-                // This runs in a thread of its own because the calling one holds a stripe's lock,
-                // which may come later in the order.
+                // This runs on a thread of its own because the calling one holds a stripe's lock, which may come later
+                // in the order.
                 thread::scope(|scope| _ = scope.spawn(|| offer(other, deadline, 'A')));
             }
             false

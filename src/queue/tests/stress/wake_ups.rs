@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use super::*;
 use crate::sync::atomic::AtomicBool;
 
-/// A queue on the system clock, and the number of elements taken of each of two submitters.
+/// A queue on the system clock, and the number of elements taken from each of two submitters.
 struct Scene {
     clock: Clock,
     queue: AnyQueue<usize>,
@@ -29,7 +29,7 @@ impl Scene {
         self.queue.offer(stripe, now, now.after(delay), by).expect("it is open")
     }
 
-    /// Counts an element that was taken, and returns how many of its submitter's were taken so far.
+    /// Counts an element that was taken, and returns how many of its submitter's elements have been taken so far.
     fn note(&self, (entry, now): (QueueEntry<usize>, Timestamp)) -> u64 {
         assert!(now >= entry.deadline, "too early");
         self.taken[entry.element].fetch_add(1, Ordering::SeqCst) + 1
@@ -210,7 +210,7 @@ fn no_element_is_lost_to_a_thread_that_only_polls() {
                 scope.spawn(poll_each_round);
                 let mut dice = Dice::new();
                 for round in 1..=ROUNDS {
-                    // Time for the others to fall asleep.
+                    // Gives the others time to fall asleep.
                     (0..3).for_each(|_| dice.dawdle());
                     begun.store(round, Ordering::SeqCst);
                     dice.dawdle();
@@ -363,7 +363,7 @@ fn a_batch_in_transit_to_the_list_is_not_forgotten() {
             scope.spawn(poll_each_round);
             let mut dice = Dice::new();
             for round in 1..=ROUNDS {
-                // Time for the others to fall asleep.
+                // Gives the others time to fall asleep.
                 (0..3).for_each(|_| dice.dawdle());
                 for _ in 0..WIDTH {
                     scene.put(&mut dice, 0, Duration::ZERO);
