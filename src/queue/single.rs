@@ -3,7 +3,7 @@
 //!
 //! * **Taking** needs the heap's lock alone, because the first entry of the heap is the first of all.
 //! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.
-//! * **Due once is due for ever.** Time does not go back, so the last reading of the clock
+//! * **Due once is due forever.** Time does not go back, so the last reading of the clock
 //!   (`last_reading`) proves as well as a new one that an earlier deadline has come.
 
 use std::time::Duration;
