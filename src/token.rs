@@ -111,7 +111,7 @@ impl CancellationToken {
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
 
-    /// Returns `true` if this very token was cancelled: not its parent, and not by the moment of a time limit.
+    /// Returns `true` if a thread cancelled this very token; its parent, and the moment of a time limit, do not count.
     pub(crate) fn is_raised_itself(&self) -> bool {
         self.own.is_raised()
     }

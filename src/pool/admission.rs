@@ -15,8 +15,7 @@
 //! lock; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
 //!
 //! A listed waiter also asks its task's group. A thread that shuts a group down first marks it, under the group's lock,
-//! and then wakes all submitters. Those with a task of that group give up, so as not to delay its end; the others wait
-//! on.
+//! and then wakes all submitters. Those with one of its tasks give up, so as not to delay its end; the others wait on.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before

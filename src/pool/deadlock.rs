@@ -3,7 +3,7 @@
 //! A worker that waits without a limit for other workers runs nothing meanwhile. Two kinds of such waits are refused:
 //!
 //! * *A task waits for itself*, which the waiter detects (`TaskHandle::wait`).
-//! * *No worker is left to do what it waits for*: every other worker already waits, without a limit, for something that
+//! * *No worker is left to do the awaited work*: every other worker already waits, without a limit, for something that
 //!   has not happened, and the pool has all its workers, or can start no more.
 //!
 //! The pool looks for no other cycle ([`WouldDeadlock`] names them). The [`JoinRegistry`](super::workers) lists what
@@ -32,11 +32,11 @@
 //!
 //! # Waits that may still end
 //!
-//! A wait with a timeout or a token may end by itself, and another pool's workers may run that pool's tasks: no such
-//! wait is on the list. After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only a task's
-//! wait for itself is refused. A time limit ends its task, and any thread may run a task that the rejection handler has
-//! kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but is no reason to refuse
-//! another (`Task::needs_worker`).
+//! The list has no waits with a timeout or a token, which may end by themselves, and none for tasks of another pool,
+//! whose own workers may run them. After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only
+//! a task's wait for itself is refused. A time limit ends its task, and any thread may run a task that the rejection
+//! handler has kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but is no reason
+//! to refuse another (`Task::needs_worker`).
 
 use std::fmt;
 

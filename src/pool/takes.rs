@@ -22,7 +22,7 @@ pub(super) struct Takes {
 }
 
 impl Takes {
-    /// Tells the observers that the worker has taken a task, which was due at `due`.
+    /// Tells the observers of the last run, and then that the worker has taken a task, which was due at `due`.
     #[inline(never)]
     pub(super) fn take(
         &self,

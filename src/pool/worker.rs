@@ -214,8 +214,7 @@ impl Runner {
         }
     }
 
-    /// Called before a step that may take long. If other threads rely on this worker, starts another where one is
-    /// needed.
+    /// Called before a step that may take long. If other threads rely on this worker, starts another if needed.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {

@@ -33,8 +33,8 @@
 //! * *An idle worker that takes an entry*, or one that was about to search, looks at what it leaves behind before it
 //!   runs the entry. If no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that
 //!   finds its next entry at once need not look, since no thread has relied on it.
-//! * *An idle worker that retires* leaves an idle worker behind if a task is pending, and two if there are two tasks. That
-//!   is more than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
+//! * *An idle worker that retires* leaves an idle worker behind for a pending task, and two for two tasks. That is more
+//!   than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
 //! * *A worker that queues a periodic task again* looks for a task next. It announces this first, so that no other
 //!   thread starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
@@ -144,7 +144,7 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Set while it has not looked for a task since it was added (so also while it starts) or last queued one again.
+    /// Set until its first search (also while it starts), and from each requeuing of a task to its next search.
     will_search: bool,
 }
 
@@ -352,8 +352,8 @@ impl Workers {
         (number, stats)
     }
 
-    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers are to check
-    /// again: there are too many now, or one stayed because all others waited for tasks.
+    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers must
+    /// check again: there are too many, or one stayed because all others waited for tasks.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {

@@ -32,7 +32,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Returns `true` if what a worker waits for is stuck: it is not done, and only a worker of its pool can do it. The argument
+/// Returns `true` if what a worker waits for is stuck: not done, and only for a worker of its pool to do. The argument
 /// says whether that pool has a timer thread. Another thread may cancel a task, but the pool cannot know that it will.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
@@ -218,7 +218,7 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` says whether that many are pending.
+    /// Returns `true` if workers that stay for tasks are to ask again. `has_at_least` says if that many are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
