@@ -68,7 +68,7 @@ fn serve() -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(())
 }
 
-/// Returns a token that the first signal raises. The second signal ends the program.
+/// Returns a token that the first signal cancels. The second signal ends the program.
 fn stop_on_signals() -> Result<CancellationToken, ctrlc::Error> {
     let stop = CancellationToken::new();
     let token = stop.clone();
@@ -84,7 +84,7 @@ fn stop_on_signals() -> Result<CancellationToken, ctrlc::Error> {
 /// Copies the pieces. Its token ends it between two of them.
 fn copy(run: &TaskContext) {
     for piece in 0..PIECES {
-        // The sleep is the work on one piece; it ends early when the token is raised.
+        // The sleep is the work on one piece; it ends early when the token is cancelled.
         if run.token().sleep(PIECE).is_err() {
             say(format_args!("the copy stops after {piece} of {PIECES} pieces"));
             return;

@@ -43,7 +43,7 @@ pub enum TaskError {
     Cancelled(CancelReason),
     /// An earlier call on the same future has taken the result.
     ResultTaken,
-    /// The call would have waited for ever: the task was waiting for itself, or no worker was left that could run the
+    /// The call would have waited forever: the task was waiting for itself, or no worker was left that could run the
     /// other one. [`WouldDeadlock`](struct@WouldDeadlock) says what is and is not detected.
     WouldDeadlock,
 }
@@ -337,7 +337,7 @@ impl fmt::Display for CancelReason {
 pub enum RejectionReason {
     /// The executor was shut down or dropped, and accepts no more tasks.
     Shutdown,
-    /// The period, or the delay between runs, is zero: the task would run for ever without a pause.
+    /// The period, or the delay between runs, is zero: the task would run forever without a pause.
     ZeroPeriod,
     /// The [back-off](crate::FailurePolicy::back_off) of the task is never longer than its period, so it would have no
     /// effect.
@@ -462,7 +462,7 @@ impl Error for ConfigError {
 ///   already wait likewise, and no more can be started. The thread of a [`DrivenExecutor`](crate::DrivenExecutor) is
 ///   its only worker.
 ///
-/// No other wait is refused, so these may last for ever: two tasks that wait for each other while another worker is
+/// No other wait is refused, so these may last forever: two tasks that wait for each other while another worker is
 /// free; a member of a group that waits for another one that needs its permit; a task that waits for a channel or a
 /// lock and has not [announced it](crate::Handle::enter_wait). A wait with a [`Limit`](crate::Limit) ends in each of
 /// these cases, and is never refused.

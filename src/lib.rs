@@ -45,7 +45,7 @@
 //! * **No task starts early**, and tasks start in the order of their deadlines; those with the same
 //!   deadline start in the order in which they were submitted.
 //! * **Every future completes**: with a result, a panic, or the reason why the task was cancelled. No
-//!   shutdown, rejection or drop leaves a caller waiting for ever.
+//!   shutdown, rejection or drop leaves a caller waiting forever.
 //! * **Cancelling removes the task**: when `cancel` returns, a waiting task is out of the queue and its
 //!   captures are dropped.
 //! * **Runs of a periodic task never overlap**, and each sees the effects of the one before.

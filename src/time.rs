@@ -90,7 +90,7 @@ impl Timestamp {
     }
 }
 
-/// Returns a duration in nanoseconds; over 584 years counts as for ever.
+/// Returns a duration in nanoseconds; over 584 years counts as forever.
 #[inline]
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
     // Not `as_nanos`, whose 128 bits take twice the instructions.

@@ -1,9 +1,9 @@
-//! The cancellation token: how a running task is asked to stop.
+//! The cancellation token: it asks a running task to stop.
 //!
-//! A token is one flag that is never lowered, and a list of the wakers that wait for it. The token of a task has a
-//! *parent*, the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and
-//! a waiter is on both lists. So no parent has a list of children to maintain, and a task that never asks for its token
-//! costs nothing (`task::cell::Extras`).
+//! A token is one flag that is never lowered, and a list of its waiters' wakers. The token of a task has a *parent*,
+//! the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and a waiter
+//! is on both lists. So no parent has a list of children to maintain, and a task that never asks for its token costs
+//! nothing (`task::cell::Extras`).
 //!
 //! The cancelling thread raises the flag and then takes the list; a waiter checks the flag and is listed in one step,
 //! under the list's lock ([`Watched`]). So no wake-up is lost.
@@ -57,16 +57,16 @@ pub struct CancellationToken {
     /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    /// A timer thread cancels the token when its time limit has come. On a manual clock that thread may be late, so a
-    /// thread that checks the token reads the clock as well; if there is no timer thread, so does one that waits.
+    /// A timer thread cancels the token at its time limit. On a manual clock that thread may be late, so a thread that
+    /// checks the token reads the clock as well; if there is no timer thread, so does a thread that waits.
     has_timer_thread: bool,
 }
 
 #[derive(Default)]
 struct Signal {
     raised: AtomicBool,
-    /// The moment of its time limit, in nanoseconds, or zero; set only where a reader of the token checks the clock.
-    /// From that moment on it counts as raised.
+    /// The moment of the time limit, in nanoseconds, or zero; set only where a reader of the token checks the clock.
+    /// From that moment on the token counts as cancelled.
     limit: AtomicU64,
     waiters: Watched<()>,
 }
@@ -111,7 +111,7 @@ impl CancellationToken {
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
 
-    /// Returns `true` if this very token was raised: not its parent, and not by the moment of a time limit.
+    /// Returns `true` if a thread cancelled this very token; its parent, and the moment of a time limit, do not count.
     pub(crate) fn is_raised_itself(&self) -> bool {
         self.own.is_raised()
     }
@@ -149,8 +149,8 @@ impl CancellationToken {
     }
 
     /// Blocks until `poll` has an answer; returns `None` if `deadline` comes or the token is cancelled first. `poll` is
-    /// asked first, so an answer that is there counts, whatever the token says. Leaves no waker on the token; `poll`
-    /// may have kept one where it registers its own.
+    /// called first, so an answer that is there counts even if the token is cancelled. Leaves no waker on the token;
+    /// `poll` may have kept one where it registers its own.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,
@@ -168,8 +168,8 @@ impl CancellationToken {
         answer.flatten()
     }
 
-    /// The poll of [`wait`]: returns an answer once the token is cancelled. Before that it puts the waker on the lists,
-    /// and [`forget`](Self::forget) takes it off.
+    /// The poll of [`wait`]: returns an answer once the token is cancelled. Until then it keeps the waker on the lists,
+    /// from which [`forget`](Self::forget) removes it.
     pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
         let mut lists = self.signals().zip(places);
         let is_raised =

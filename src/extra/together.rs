@@ -277,7 +277,7 @@ pub enum InvokeError<E = Infallible> {
     TimedOut,
     /// A task was rejected.
     Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: no worker was left to run the tasks.
+    /// The call would have waited forever: no worker was left to run the tasks.
     WouldDeadlock,
     /// The token of the call was cancelled before the call had its answer.
     Interrupted,

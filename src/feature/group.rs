@@ -87,7 +87,7 @@ use crate::{
 ///
 /// # Deadlocks
 ///
-/// A task that has the only permit and waits for another task of its group waits for ever: that is not
+/// A task that has the only permit and waits for another task of its group waits forever: that is not
 /// [detected](crate::WouldDeadlock) while another worker is free. Give the [`join`](crate::ScheduledFuture::join) a
 /// limit, or let the task submit the other one and end.
 ///

@@ -1,22 +1,21 @@
-//! Admission control outside the queue: the bound on pending tasks, and the handler for those that are refused.
+//! Admission control outside the queue: the bound on pending tasks, and the handler for refused tasks.
 //!
 //! # Capacity
 //!
-//! The thread that takes a task out of the queue, to run it or to drop it, releases its permit. A periodic task that
-//! has run is queued again even if that is one too many ([`force_acquire`]): a full queue must not end a series.
+//! The thread that takes a task out of the queue, to run or to drop it, releases the task's permit. A worker queues a
+//! periodic task again even beyond the bound ([`force_acquire`]): a full queue must not end a series.
 //!
-//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time ran out
-//! concurrently passes it on ([`acquire_before`]). A waiter may also wake for another reason and acquire a permit that another
-//! one was woken for; it then leaves the list, so no later permit is announced to it. So no permit is left unused while a
+//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time runs out
+//! concurrently passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the permit for
+//! which another was woken; it then leaves the list, so it gets no later wake-up. So no permit stays unused while a
 //! submitter waits.
 //!
-//! Once the queue is closed there is no bound: every submitter may acquire, and the queue refuses the task and says why. The
-//! capacity asks the queue under its own lock (`is_closed`, an atomic read). The closing thread closes the queue first and then
-//! calls [`wake_all`](Capacity::wake_all); a waiter asks and is listed under that lock.
+//! Once the queue is closed there is no bound: every submitter may acquire, and the queue refuses the task and says
+//! why. A submitter asks whether the queue is closed (`is_closed`, an atomic read), and is listed, under the capacity's
+//! lock; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
 //!
-//! A listed waiter asks the group of its task, too. A thread that shuts a group down says so first, under the group's lock, and
-//! then wakes all submitters. One with a task of the group gives up, so that it does not hold up the group's end; the others
-//! wait on.
+//! A listed waiter also asks its task's group. A thread that shuts a group down first marks it, under the group's lock,
+//! and then wakes all submitters. Those with one of its tasks give up, so as not to delay its end; the others wait on.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before
@@ -37,7 +36,7 @@ pub(crate) struct Capacity {
     acquired: Watched<usize>,
 }
 
-// Only a pool with a bound calls the functions that are not inlined, so others have less to carry.
+// Only pools with a bound call the functions that are not inlined, so the others pay for one test.
 impl Capacity {
     pub(super) fn new(bound: Option<usize>) -> Self {
         Self { bound, acquired: Watched::default() }
@@ -54,15 +53,15 @@ impl Capacity {
         grant(&mut self.acquired.lock(), bound, is_closed).is_some()
     }
 
-    /// Acquires a permit even if that is one too many.
+    /// Acquires a permit even beyond the bound.
     pub(super) fn force_acquire(&self) {
         if self.bound.is_some() {
             *self.acquired.lock() += 1;
         }
     }
 
-    /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`. A thread that makes
-    /// the submitter give up does so before it [wakes](Self::wake_all) it.
+    /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`. A thread
+    /// that makes this true does so before it [wakes](Self::wake_all) the submitter.
     pub(super) fn acquire_before(
         &self,
         clock: &Clock,
@@ -76,12 +75,12 @@ impl Capacity {
             let grant = |acquired: &mut usize| grant(acquired, bound, &is_closed);
             match self.acquired.poll(&mut place, waker, grant) {
                 Some(()) => Some(Room::Acquired),
-                // Second: the waker is kept by now.
+                // Asked last, once the waker is listed.
                 None => gives_up().then_some(Room::GivenUp),
             }
         });
         let room = room.unwrap_or(Room::TimeIsUp);
-        // A waiter that is off the list already was woken for a permit, which is free still.
+        // A waiter that is no longer listed was woken for a permit, which is still free.
         if room != Room::Acquired && !self.acquired.forget(&mut place) {
             self.acquired.lock().wake_one();
         }
@@ -103,7 +102,7 @@ impl Capacity {
         acquired.wake_one();
     }
 
-    /// Wakes all submitters that wait, after the queue has been closed or a group shut down.
+    /// Wakes all waiting submitters, after the queue has been closed or a group has been shut down.
     pub(crate) fn wake_all(&self) {
         self.acquired.lock().wake_all();
     }
@@ -115,12 +114,12 @@ fn grant(acquired: &mut usize, bound: usize, is_closed: impl FnOnce() -> bool) -
     is_granted.then_some(())
 }
 
-/// The handler of a pool, and how often it was needed.
+/// The rejection handler of a pool, and what became of the tasks that were not admitted.
 pub(crate) struct Rejections {
     pub(crate) handler: Replaceable<dyn RejectedExecutionHandler>,
     /// The number of submissions that were not admitted.
     pub(super) rejected: AtomicU64,
-    /// How many of these ran on the thread that submitted them, and how many of those runs panicked.
+    /// How many of these ran on the thread that submitted them, and how many of those runs failed.
     caller_runs: AtomicU64,
     caller_panics: AtomicU64,
 }
@@ -130,7 +129,7 @@ pub(super) struct CountOnDrop<'a>(pub(super) &'a AtomicU64);
 
 impl Drop for CountOnDrop<'_> {
     fn drop(&mut self) {
-        // Relaxed: orders no other access; so for all counts here.
+        // Relaxed, like all counts here: orders no other access.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -166,14 +165,14 @@ mod tests {
     use super::*;
     use crate::sync::Parker;
 
-    /// A submitter that was woken for a permit, and gives up at that moment, wakes the next one in its place.
+    /// A submitter that gives up just as it is woken for a permit wakes the next one in its place.
     #[test]
     fn a_submitter_that_gives_up_passes_its_wake_up_on() {
         let (capacity, parker) = (Capacity::new(Some(1)), Parker::current());
         let place = Cell::new(Place::default());
         assert!(capacity.try_acquire(|| false));
         let gives_up = || {
-            // The one that gives up is the first on the list by now, so the permit is for that one.
+            // The submitter that gives up is first on the list by now, so the permit goes to it.
             let mut next = Place::default();
             let answer = capacity.acquired.poll(&mut next, parker.waker(), |_| None::<()>);
             place.set(next);

@@ -1,42 +1,42 @@
-//! Deadlock detection, a protocol of the pool: it refuses a wait that could never end.
+//! Deadlock detection: the pool refuses a wait that could never end.
 //!
-//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two such waits are refused:
+//! A worker that waits without a limit for other workers runs nothing meanwhile. Two kinds of such waits are refused:
 //!
-//! * *A task waits for itself*, which the waiter sees (`TaskHandle::wait`).
-//! * *No worker is left that could run it*: every other worker already waits, without a limit, for something that has
-//!   not happened, and the pool has all its workers, or can start no more.
+//! * *A task waits for itself*, which the waiter detects (`TaskHandle::wait`).
+//! * *No worker is left to do the awaited work*: every other worker already waits, without a limit, for something that
+//!   has not happened, and the pool has all its workers, or can start no more.
 //!
-//! The pool looks for no other cycle ([`WouldDeadlock`] says which there are). The [`JoinRegistry`](super::workers)
-//! lists what workers wait for: a task, a body, or what a user says
-//! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether it is stuck.
+//! The pool looks for no other cycle ([`WouldDeadlock`] names them). The [`JoinRegistry`](super::workers) lists what
+//! workers wait for: a task, a body, or whatever a user announces ([`Handle::enter_wait`](crate::Handle::enter_wait)).
+//! Each [`Awaited`] says whether it is stuck.
 //!
 //! # Why no wait is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and each enters under the lock, so of two that complete the cycle
-//! only the second sees it whole. It then copies the list, and looks at each entry outside the lock. A thing that is
-//! done stays done. So if it is not done then, it was not done when the list was copied, and its waiter was waiting. If
-//! that holds for all, they were all waiting then.
+//! A worker is on the list for as long as it waits, and enters it under the lock, so of two that complete a cycle only
+//! the second sees it whole. That worker copies the list, and checks each entry outside the lock. What is done stays
+//! done. So an entry that is not done when it is checked was not done when the list was copied, and its waiter was
+//! waiting. If that holds for all entries, all were waiting at that time.
 //!
 //! # Why no wait relies on a worker that never comes
 //!
 //! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread
-//! starts a worker waits for the permit, and so sees what comes of that. A thread factory may lose a worker after it
-//! has answered `Ok`: then the thread that drops this worker checks whether all that are left wait, and starts another.
-//! If that fails, it is an event, and they wait until the next submission starts one.
+//! starts a worker waits for the permit, and so sees the result. A thread factory may lose a worker after it has
+//! returned `Ok`: then the thread that drops this worker starts another if all that are left wait. If that fails, the
+//! pool reports an event, and they wait until the next submission starts one.
 //!
 //! # Why no thread relies on a worker that is leaving
 //!
-//! The last worker that does not wait does not [retire](super::workers) until another waits no longer or there is one more.
-//! A waiting worker is on the list before it counts the workers, and a retiring worker reads the list, under the lock of
-//! the workers, while it keeps the count ([`queue::waiters`](crate::queue)).
+//! The last worker that does not wait does not [retire](super::workers) until another stops waiting or a new one
+//! starts. A waiting worker enters the list before it counts the workers, and a retiring worker reads the list under
+//! the lock that protects this count ([`queue::waiters`](crate::queue)).
 //!
 //! # Waits that may still end
 //!
-//! Waits with a timeout or with a token end by themselves and are not on the list. Another pool's workers may run its tasks.
-//! After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only the wait of a task for itself is
-//! refused. A task with a time limit ends by it, and any thread may run one that the rejection handler has kept: a wait for
-//! such a task is on the list, because its worker runs nothing meanwhile, but is no reason to refuse another
-//! (`Task::needs_worker`).
+//! The list has no waits with a timeout or a token, which may end by themselves, and none for tasks of another pool,
+//! whose own workers may run them. After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only
+//! a task's wait for itself is refused. A time limit ends its task, and any thread may run a task that the rejection
+//! handler has kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but is no reason
+//! to refuse another (`Task::needs_worker`).
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ use crate::{
     unwind::{Callback, Contained, discard},
 };
 
-/// Keeps a wait of a worker registered until it is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
+/// Keeps a worker's wait registered until dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
 #[must_use = "the wait ends when this is dropped"]
 pub struct WaitGuard<'a> {
     pool: &'a Pool,
@@ -57,7 +57,7 @@ pub struct WaitGuard<'a> {
 
 impl Pool {
     /// Registers that the calling thread waits without a limit, until the guard is dropped. Fails if the wait would
-    /// never end. Returns `None` if the wait need not be registered, as for a thread that is no worker of this pool.
+    /// never end. Returns `None` if the wait need not be registered, as on a thread that is not a worker of this pool.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
@@ -69,7 +69,7 @@ impl Pool {
         self.register_join(awaited()).map(Some)
     }
 
-    /// Enters the calling worker into the registry, unless every worker would wait then.
+    /// Adds the calling worker's wait to the registry. Fails if no worker would be left.
     pub(super) fn register_join(
         self: &Arc<Self>,
         awaited: Arc<Awaited>,
@@ -90,7 +90,7 @@ impl Pool {
         waiting > 0 && waiting >= self.workers.size()
     }
 
-    /// Returns `true` if a worker does not wait, or waits for something that is not stuck.
+    /// Returns `true` if some worker does not wait, or waits for something that is not stuck.
     fn is_worker_left(&self) -> bool {
         let all = self.workers.joins.all();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();

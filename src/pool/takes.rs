@@ -1,8 +1,8 @@
-//! The calls of the observers of runs, which only some pools have ([`Pool::follows_takes`](Pool)).
+//! Calls the observers of runs, which only some pools have ([`Pool::follows_takes`](Pool)).
 //!
-//! Two readings of the clock say how long a run took, and a third would cost more than the rest of the record. A worker reads
-//! the clock when it looks for a task, right after each run. So this keeps the facts of a run until then, and that reading is
-//! its end. Therefore another thread may see an outcome before the observers hear of its run.
+//! Two clock readings measure a run, and a third would cost more than the rest of the record. A worker reads the clock
+//! anyway when it looks for its next task, right after the run. So it keeps the facts of a run until then, and takes
+//! that reading as the run's end. Another thread may therefore see an outcome before the observers hear of its run.
 
 use std::cell::Cell;
 
@@ -15,14 +15,14 @@ use crate::{
 
 #[derive(Default)]
 pub(super) struct Takes {
-    /// The last run, until the worker has read the clock.
+    /// The facts of the last run, until the worker has read the clock.
     ended: Cell<Option<RunFacts>>,
-    /// How many runs of the worker have been counted, and how many of them have failed.
+    /// How many of the worker's runs have been counted, and how many of these have failed.
     counted: Cell<(u64, u64)>,
 }
 
 impl Takes {
-    /// The worker has taken a task, which was due at `due`.
+    /// Tells the observers of the last run, and then that the worker has taken a task, which was due at `due`.
     #[inline(never)]
     pub(super) fn take(
         &self,
@@ -40,7 +40,7 @@ impl Takes {
         }
     }
 
-    /// Keeps the facts of a run that is over, if it took place. The task was due at `due`.
+    /// Keeps the facts of a run that has ended, if it took place. The task was due at `due`.
     pub(super) fn note(&self, run: &Run, due: Timestamp) {
         let counted = run.stats().counted();
         let (runs, failed) = self.counted.replace(counted);
@@ -50,7 +50,7 @@ impl Takes {
         self.ended.set(Some(run.facts(due, counted.1 > failed)));
     }
 
-    /// The worker has looked for a task; the clock shows `now`.
+    /// Tells the observers of the last run, once the worker has looked for a task and so read `now` from the clock.
     pub(super) fn look(&self, hooks: &Hooks, worker: &WorkerContext, now: Timestamp) {
         let Some(facts) = self.ended.take() else { return };
         worker.with_names(facts.id, |names| {

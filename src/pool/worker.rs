@@ -1,16 +1,16 @@
-//! The worker: it takes a task when the task is due, runs it, and queues it again if it is to run again.
+//! A worker: it takes each task that falls due, runs it, and queues it again if it is to run again.
 //!
-//! It ends when the queue is closed and empty, or when it has been surplus and idle for long enough
-//! ([`workers`](super::workers)). No task ends it: the task catches the panics of its closure and of its drops, and the
-//! worker drops what is left through `unwind`.
+//! A worker ends once the queue is closed and empty, or once it has been surplus and idle for long enough
+//! ([`workers`](super::workers)). No task can end it: a task catches the panics of its closure and of its drops, and
+//! the worker drops everything else through `unwind`.
 //!
-//! [`Runner::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters, one after the
-//! other. The order, task before queue, is never reversed. It makes "the task is not cancelled" and "the task is in the
-//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
+//! [`Runner::requeue`] holds the task's lock while the queue takes a stripe's lock and the waiters' lock, one after the
+//! other. The order, task before queue, is never reversed. Under the task's lock the check for a cancellation and the
+//! insertion are one step, so a cancelled periodic task is never queued again, not even for a moment.
 //!
-//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which is handed the worker as a value to be run. The pool
-//! counts a worker for as long as its [`WorkerThread`] lives, which is part of that value: its drop, at the end of the run or
-//! by a factory that never ran it, removes the worker from the count.
+//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives the worker as a value to run. That
+//! value holds the [`WorkerThread`], and the pool counts the worker for as long as this lives: its drop, after the run
+//! or in a factory that never ran it, removes the worker from the count.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -27,13 +27,13 @@ use crate::{
     unwind::wake_all,
 };
 
-/// One worker, as the pool counts it until this is dropped.
+/// One worker. The pool counts it until this is dropped.
 pub(super) struct WorkerThread {
     pub(super) runner: Runner,
     pub(super) name: String,
 }
 
-/// Runs the tasks that a worker has taken, and holds what other threads know of this worker.
+/// Runs the tasks that a worker takes, and records whether other threads rely on that worker.
 pub(super) struct Runner {
     pub(super) pool: Arc<Pool>,
     number: usize,
@@ -41,13 +41,13 @@ pub(super) struct Runner {
     /// True if other threads may rely on this worker to look for a task: it has been idle, or is about to search.
     is_relied_on: Cell<bool>,
     pub(super) takes: Takes,
-    /// True if it has announced a search and has not searched yet.
+    /// True if the worker has announced a search and has not searched yet.
     will_search: Cell<bool>,
 }
 
 impl WorkerThread {
     pub(super) fn work(self) {
-        // Until the very end: the hooks below must not wait for this thread either.
+        // Lasts to the very end: the hooks below must not wait for this thread either.
         let Runner { pool, number, .. } = &self.runner;
         let _scope = pool.lifecycle.enter(Role::Worker);
         pool.workers.begin(*number, &pool.queue);
@@ -61,7 +61,7 @@ impl WorkerThread {
         hooks.tell(Points::WORKER, FailureSource::ThreadStop, &|told| told.worker_ended());
         trace::worker("ended", &self.name);
         drop(self);
-        // The factory may have lent a thread that goes on with other work.
+        // The factory may have lent a thread that now continues with other work.
         parker.works_for.set(before);
     }
 }
@@ -89,11 +89,11 @@ impl Runner {
         Rc::new(WorkerContext::new(clock, stop, stats, true))
     }
 
-    /// Takes and runs tasks until there is nothing more to do for this worker.
+    /// Takes and runs tasks until nothing is left for this worker to do.
     fn run_tasks(&self) {
         let (pool, worker) = (&*self.pool, self.context());
-        // The queue calls `parker` only if nothing was due at first, and from then on counts this worker as idle; it calls
-        // `limit` each time it has looked in vain. So no thread relies on a worker that finds its next task at once.
+        // The queue calls `parker` only if nothing was due at first, and from then on counts this worker as idle; it
+        // calls `limit` after each search in vain. So no thread relies on a worker that finds a task at once.
         let limit = |since| {
             self.takes.look(&pool.callbacks.hooks, &worker, since);
             self.search_done();
@@ -117,10 +117,10 @@ impl Runner {
     ) {
         let (pool, QueueEntry { deadline, sequence, element }) = (&*self.pool, entry);
         if pool.follows_takes {
-            // First: a thread factory, which the next step may call, may submit.
+            // First, because the next step may call a thread factory, which may submit a task.
             pool.capacity.release();
         }
-        // Before the calls of user code, which may take long.
+        // Before any call of user code, which may take long.
         self.stop_being_relied_on();
         if pool.follows_takes {
             self.takes.take(pool, worker, (sequence, deadline), now);
@@ -135,7 +135,7 @@ impl Runner {
         if pool.follows_takes {
             self.takes.note(&run, deadline);
         }
-        // It may have the last reference to a result that no future takes. A run is not moved for that.
+        // This may drop the last reference to a result that no future takes. Only the task is moved, not the whole run.
         let Run { task, .. } = run;
         hooks.drops(sequence).discard(task);
     }
@@ -160,8 +160,8 @@ impl Runner {
         }
     }
 
-    /// Offers a task to the queue, which may be closed; and the task may have been cancelled. The module's head covers
-    /// the locks.
+    /// Offers a task to the queue. Fails if the queue is closed or the task is cancelled. The module's head covers the
+    /// locks.
     fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let Pool { queue, capacity, .. } = &*self.pool;
         let mut wake = None;
@@ -191,13 +191,13 @@ impl Runner {
         self.end_taken(&**task, sequence, reason, stats);
     }
 
-    /// Ends as cancelled a task that a worker has taken. The worker counts its end, since the queue no longer does.
+    /// Ends a taken task as cancelled. The worker counts this end, since the queue no longer does.
     fn end_taken(&self, task: &Task, id: u64, reason: CancelReason, stats: &WorkerStats) {
         stats.count_cancelled();
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker will queue a task again and then search, so that no thread starts another for that task.
+    /// Announces that this worker will requeue a task and then search, so that no thread starts another worker for it.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {
@@ -207,15 +207,14 @@ impl Runner {
         }
     }
 
-    /// Takes the announcement back: this worker has found a task, or is idle, as the queue knows.
+    /// Withdraws the announcement: this worker has found a task, or is idle and the queue knows it.
     fn search_done(&self) {
         if self.will_search.take() {
             self.pool.workers.search_done(self.number);
         }
     }
 
-    /// Called before something that may take long. If other threads have relied on this worker, starts another if one is
-    /// needed.
+    /// Called before a step that may take long. If other threads rely on this worker, starts another if needed.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {
@@ -237,8 +236,8 @@ impl Drop for WorkerThread {
         pool.workers.remove(*number);
         pool.deregister();
         pool.clock().worker_ended();
-        // A factory may have kept the worker until now. No submission looks for another in a closed queue, and workers that
-        // wait for tasks may have relied on this one.
+        // A factory may have kept the worker until now. Once the queue is closed, no submission starts another, and
+        // workers that wait for tasks may have relied on this one.
         if pool.queue.is_closed() || pool.has_only_waiting_workers() {
             pool.compensate_or_report();
         }

@@ -10,75 +10,75 @@
 //! # Starting
 //!
 //! The thread factory is user code, so no thread holds a lock while it runs. In place of a lock there is a *permit*:
-//! one thread at a time starts a worker, and others that want one wait for the permit. Other threads rely only on
+//! one thread at a time starts a worker, and others that want to start one wait for the permit. Threads rely only on
 //! **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as
-//! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If there
-//! are too many now, the workers that checked before the new one was counted check again ([`Workers::mark_started`]).
+//! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If the
+//! new one is one too many, the workers that checked before it was counted check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
 //! > A task that is due never waits while the pool may have another worker.
 //!
 //! A pool may have as many workers as its core size says, but at least one: that many are *wanted*. A started worker
-//! waiting for a task to take is *idle*: the queue knows it. A worker is *about to search* if it has not looked for a
-//! task yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in time.
-//! The rule follows from this invariant, which holds except while a thread is in one of the steps below:
+//! that waits for a task to take is *idle*, and the queue knows it. A worker is *about to search* if it has not looked
+//! for a task yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in
+//! time. The rule follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
-//! > If a task is pending, a worker is idle, is about to search or is being started, or as many are started as are wanted.
+//! > While a task is pending, a worker is idle, about to search or being started, or all that are wanted have started.
 //!
 //! Each step that could break this preserves it:
 //!
-//! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is queued it looks again:
-//!   other workers may have retired, or the new one has found another task.
-//! * *An idle worker that takes an entry*, or one that was about to search, looks at what it leaves behind before it runs
-//!   the entry. If no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that finds its
-//!   next entry at once need not, since no thread has relied on it.
-//! * *An idle worker that retires* leaves an idle worker behind if a task is pending, and two if there are two tasks. That
-//!   is more than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
+//! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task it looks
+//!   again: other workers may have retired, or the new one may have found another task.
+//! * *An idle worker that takes an entry*, or one that was about to search, looks at what it leaves behind before it
+//!   runs the entry. If no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that
+//!   finds its next entry at once need not look, since no thread has relied on it.
+//! * *An idle worker that retires* leaves an idle worker behind for a pending task, and two for two tasks. That is more
+//!   than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
 //! * *A worker that queues a periodic task again* looks for a task next. It announces this first, so that no other
 //!   thread starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A worker that is dropped in a closed queue, or while all others wait for tasks*, looks (a
-//!   thread factory may have kept it and drop it late).
+//! * *A thread that drops a worker once the queue is closed, or while all others wait for tasks*, looks: a thread
+//!   factory may have kept the worker that long.
 //! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
-//! A failed start is the one exception: the thread that tried goes on, and the next step tries again. In a closed queue
-//! there may be no next step. So a thread that fails there, while no worker lives, ends the tasks still to come. No
-//! other step asks whether the queue is closed: the tasks that a shutdown leaves fall due as well.
+//! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
+//! closed there may be no next step. So a thread that fails then, while no worker is alive, ends the remaining tasks.
+//! No other step checks whether the queue is closed: the tasks that a shutdown leaves fall due as well.
 //!
 //! # Retiring
 //!
-//! A worker is *surplus* if there are more than the core pool size, or if core threads may time out. One that has been
-//! surplus and idle for the keep-alive asks whether it may retire ([`Workers::try_retire`]). If there are more than are
-//! wanted, it may. Otherwise it must not leave a task behind, and no thread may rely on a worker that is leaving. These are
-//! two sides as in [`queue::waiters`](crate::queue):
+//! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. One that
+//! has been surplus and idle for the keep-alive asks whether it may retire ([`Workers::try_retire`]). If there are more
+//! than are wanted, it may. Otherwise it must not leave a task behind, and no thread may rely on a worker that is
+//! leaving. Each side writes before it reads, as in [`queue::waiters`](crate::queue):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
 //! | 1. puts the task into the queue, or is no longer idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! The lock of a stripe orders a submission; the steps of a taking worker are sequentially consistent. A worker asks while
-//! the queue counts it as waiting, so no thread starts another only because this one asks. If it retires, it leaves
+//! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
+//! asks while the queue counts it as waiting, so its question makes no thread start another. If it retires, it leaves
 //! the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
 //!
-//! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being started
-//! ([`Workers::try_spawn_permit`]). Of two workers that take an entry at once, the one that leaves the queue later sees that
-//! the other has left; and of two threads that look, the second sees the permit of the first. No thread that has taken
-//! an entry waits for the permit, because the holder might start no worker. So the holder looks when it has given
-//! the permit back. A worker says under the lock of this module that it has searched; by then the queue knows that it
-//! waits, or it takes an entry. How a worker that stays comes to retire: [`retiring`].
+//! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being
+//! started ([`Workers::try_spawn_permit`]). Of two workers that take entries at once, the one that leaves the queue
+//! later sees that the other has left; of two threads that look, the second sees the permit of the first. A thread that
+//! has taken an entry does not wait for the permit. Its holder might start no worker, so the holder looks once it has
+//! returned the permit. A worker reports under the lock of this module that it has searched; by then the queue knows
+//! that it waits, or it has taken an entry. [`retiring`] explains when a worker that stays retires after all.
 //!
 //! # Settings
 //!
 //! A thread changes a setting under the lock of this module, even while workers run. A retiring worker reads it under
-//! that lock. A submission reads it when its task is queued, so the queue's locks order it after the change; and a thread
-//! that enlarges the core looks at the queue then. If the core shrinks, the thread wakes the workers once; those
-//! that are surplus retire after the keep-alive if no task comes.
+//! that lock. A submission reads it once its task is queued, and a thread that enlarges the core looks at the queue
+//! after the change; by the queue's locks one of the two sees the other. A thread that shrinks the core wakes the
+//! workers once; those that are surplus retire after the keep-alive if no task comes.
 //!
-//! The lock protects everything in [`Roster`]. [`Workers::try_retire`], [`Workers::try_spawn_permit`] and [`Workers::count`]
-//! call under it a closure that looks at the queue while the count cannot change (`docs/locks.md`).
+//! The lock protects everything in [`Roster`]. Under it [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
+//! [`Workers::count`] call closures that look at the queue while the count cannot change (`docs/locks.md`).
 
 mod retiring;
 
@@ -122,7 +122,7 @@ pub(crate) struct Workers {
 
 #[derive(Default)]
 struct Roster {
-    /// One slot for each worker that is started or starting, by their numbers.
+    /// One slot for each worker that is starting or started, sorted by number.
     slots: Vec<WorkerSlot>,
     /// The number of these that are started.
     started: usize,
@@ -130,11 +130,11 @@ struct Roster {
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
-    /// Set from the loss of a started worker, or of the only one, until one starts: a due task may have none.
+    /// Set when a started worker, or the only one, is lost, until another starts: a due task may have no worker.
     is_short: bool,
-    /// The number of the last worker that was added.
+    /// The number of the worker added last.
     last_number: usize,
-    /// The handles of the threads that have been started, until they are joined.
+    /// The handles of the started threads, until they are joined.
     threads: Vec<JoinHandle<()>>,
     /// The totals of the workers that have been removed.
     retired: Totals,
@@ -144,11 +144,11 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Set if it has not looked for a task since it was added, and so while it starts, or since it queued one again.
+    /// Set until its first search (also while it starts), and from each requeuing of a task to its next search.
     will_search: bool,
 }
 
-/// The right to start a thread, which one thread has at a time; returned by its drop.
+/// The right to start a thread. One thread has it at a time; its drop returns it.
 pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
 }
@@ -158,7 +158,7 @@ impl Roster {
         self.slots.binary_search_by_key(&number, |slot| slot.number).ok()
     }
 
-    /// Returns `true` if the worker is there and was not started before.
+    /// Counts a worker as started. Returns `true` if it is on the roster and was not counted before.
     fn mark_started(&mut self, number: usize) -> bool {
         let Some(index) = self.index_of(number) else { return false };
         if mem::replace(&mut self.slots[index].has_started, true) {
@@ -217,13 +217,13 @@ impl Workers {
         self.roster.lock().slots.len()
     }
 
-    /// Returns `true` if there are as many workers as the core pool size wants.
+    /// Returns `true` if as many workers are started as are wanted.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.started() >= self.wanted()
     }
 
-    /// Returns the error of a worker that could not be started if there is no other worker, and otherwise reports it.
+    /// Returns the error of a failed start if no worker is started; otherwise only logs it.
     #[cold]
     pub(super) fn tolerate(&self, error: io::Error) -> io::Result<()> {
         if self.size() == 0 {
@@ -239,8 +239,8 @@ impl Workers {
         self.core_timeout() || self.started() > self.core_size()
     }
 
-    /// Returns how many workers are started, the most that ever were, and what `read` returns. That is called **under the
-    /// lock**, with a function that sums up what all workers have done.
+    /// Returns how many workers are started, the most that ever were, and what `read` returns. `read` is called **under
+    /// the lock**, with a function that adds up the totals of all workers.
     pub(crate) fn count<R>(
         &self,
         read: impl FnOnce(&dyn Fn() -> Totals) -> R,
@@ -256,7 +256,7 @@ impl Workers {
         self.roster.lock().worker_stats().map(Arc::clone).collect()
     }
 
-    // Settings; all of it is relaxed, as the head of the module says.
+    // Settings. Relaxed throughout: see the head of the module.
 
     #[inline]
     pub(crate) fn core_size(&self) -> usize {
@@ -269,7 +269,7 @@ impl Workers {
         self.core_size().max(1)
     }
 
-    /// Changes the core size. Returns what it was before.
+    /// Changes the core size, and returns the previous one.
     pub(super) fn set_core_size(&self, size: usize) -> usize {
         let _roster = self.roster.lock();
         self.core_size.swap(size, Ordering::Relaxed)
@@ -298,8 +298,8 @@ impl Workers {
 
     // Starting.
 
-    /// Waits for the permit to start a thread. Returns `None` once the permit is not needed any more: `is_needed` is called
-    /// **under the lock**, with the number of started workers, and reads nothing but atomics.
+    /// Waits for the permit to start a thread. Returns `None` once `is_needed` returns `false`: it is called **under
+    /// the lock**, with the number of started workers, and reads only atomics.
     pub(super) fn spawn_permit(
         &self,
         is_needed: &dyn Fn(usize) -> bool,
@@ -318,9 +318,9 @@ impl Workers {
         })
     }
 
-    /// Returns the permit to start a worker for a task for which none would come, if the pool may have one more and none is about
-    /// to search. `is_uncovered` returns `true` if there is such a task and no idle worker. It is called **under the lock**, and
-    /// takes the lock of the queue's waiters.
+    /// Returns the permit to start a worker for a task that no other would take, if the pool may have one more and none
+    /// is about to search. `is_uncovered` returns `true` if there is such a task and no idle worker. It is called
+    /// **under the lock**, and takes the lock of the queue's waiters.
     pub(super) fn try_spawn_permit(
         &self,
         is_uncovered: impl FnOnce() -> bool,
@@ -340,7 +340,7 @@ impl Workers {
         self.roster.lock().is_short
     }
 
-    /// Adds the one worker of a pool without threads: its caller. Returns its number and its statistics.
+    /// Adds the only worker of a pool without threads, its driver. Returns its number and its statistics.
     pub(super) fn add_driver(&self) -> (usize, Arc<WorkerStats>) {
         let (number, stats) = SpawnPermit { workers: self }.add_worker();
         self.mark_started(number);
@@ -348,8 +348,8 @@ impl Workers {
         (number, stats)
     }
 
-    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers are to check
-    /// again: there are too many now, or one stayed because all others waited for tasks.
+    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers must
+    /// check again: there are too many, or one stayed because all others waited for tasks.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {
@@ -357,7 +357,7 @@ impl Workers {
         }
         self.publish(&roster);
         let is_surplus = roster.started > self.core_size();
-        // There may be enough workers now for those that wait for the permit.
+        // There may be enough workers now for the threads that wait for the permit.
         roster.wake_all();
         is_surplus | self.staying.ends_beside_joins()
     }
@@ -378,7 +378,7 @@ impl Workers {
         self.roster.lock().set_will_search(number, false);
     }
 
-    /// Removes a worker that has ended, or that never began. One that has retired is not there any more.
+    /// Removes a worker that has ended, or that never began. One that has retired is gone already.
     pub(super) fn remove(&self, number: usize) {
         let mut roster = self.roster.lock();
         let (there, started) = (roster.slots.len(), roster.started);
@@ -388,11 +388,11 @@ impl Workers {
         self.publish(&roster);
     }
 
-    /// Joins the threads that have been started.
+    /// Joins the started threads.
     pub(super) fn join_threads(&self) {
         let threads = mem::take(&mut self.roster.lock().threads);
         let own = thread::current().id();
-        // A worker at its end joins the others, if a thread-local of the user's owned the executor.
+        // A worker that ends runs this itself if one of the user's thread-locals owned the executor.
         let others = |worker: &JoinHandle<()>| worker.thread().id() != own;
         for worker in threads.into_iter().filter(others) {
             // A worker does not panic, and a panic of one of the user's thread-locals is ignored.
@@ -418,12 +418,12 @@ impl SpawnPermit<'_> {
         (number, stats)
     }
 
-    /// Keeps the handle of the thread that has been started, and returns the permit.
+    /// Keeps the handle of the started thread, and returns the permit.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut roster = self.workers.roster.lock();
         let gone = thread.map(|thread| keep(&mut roster.threads, thread, is_finished));
         drop(roster);
-        // First: with a thread goes what it has panicked with, whose drop may need to start a thread.
+        // First, because a thread's handle drops its panic payload, and that drop may need to start a thread.
         drop(self);
         discard(gone);
     }

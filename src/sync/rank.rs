@@ -1,6 +1,6 @@
 //! The order of the locks, and the check that every thread keeps it.
 //!
-//! Two threads that take two locks in opposite orders can wait for each other for ever. So a thread takes a lock only
+//! Two threads that take two locks in opposite orders can wait for each other forever. So a thread takes a lock only
 //! if it comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
 //!
 //! ```text

@@ -76,8 +76,8 @@ use std::{
 /// * Wait on one thread, and move the clock on another.
 ///
 /// [`run_until_idle`](Self::run_until_idle) and the methods built on it wait for running tasks. A task that waits for
-/// the test itself (a channel, a barrier) makes them wait for ever; one that sleeps on its
-/// [token](crate::CancellationToken::sleep) or joins another task does not. Called inside a task, they wait for ever,
+/// the test itself (a channel, a barrier) makes them wait forever; one that sleeps on its
+/// [token](crate::CancellationToken::sleep) or joins another task does not. Called inside a task, they wait forever,
 /// for that task itself. So do all but [`run_for`](Self::run_for) if a periodic task moves the clock by more than its
 /// period.
 #[doc(alias("mock_clock", "MockClock", "FakeClock"))]
@@ -291,7 +291,7 @@ impl ManualClock {
     /// periodic tasks run on time, and not late in a burst as after one big [`advance`](Self::advance).
     ///
     /// A task may move the clock itself, as if its work took that time, even past the end. This call waits for
-    /// everything that falls due meanwhile, but not for ever: a periodic task that moves the clock by more than its
+    /// everything that falls due meanwhile, but not forever: a periodic task that moves the clock by more than its
     /// period is never idle. After a thousand moves past the end, this call returns and leaves the tasks running.
     pub fn run_for(&self, span: Duration) {
         let end = self.read().after(span).min(Timestamp::LAST);

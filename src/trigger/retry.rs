@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long to wait after a failed attempt, and how often and how long to try: exponential backoff or a constant delay,
-/// optionally with jitter and with limits on the attempts and on the time. Without a limit, it tries for ever.
+/// optionally with jitter and with limits on the attempts and on the time. Without a limit, it tries forever.
 ///
 /// Pass it to [`Handle::retry`](crate::Handle::retry) or, for a series, to [`Trigger::retry`]; code that waits by
 /// itself calls [`delay_after`](Self::delay_after).

@@ -1,4 +1,4 @@
-//! The protocols of the pool that rely on the order of atomics, and not on a lock alone.
+//! The protocols of the pool that rely on the ordering of atomics, and not on locks alone.
 
 use std::{task::Waker, time::Duration};
 
@@ -57,8 +57,7 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<Task>) -> Ti
         .expect("it is open")
 }
 
-/// M128: a policy is changed while the pool is shut down: one of the two threads sees the other's
-/// step.
+/// M128: one thread changes a policy while another shuts the pool down: one of the two sees the other's step.
 #[test]
 fn a_change_of_policy_is_not_missed() {
     check(|| {
@@ -105,8 +104,8 @@ fn retire(pool: &Pool, number: usize) -> bool {
     answer == Retirement::Retired(())
 }
 
-/// M131: a task is submitted while the last worker retires: the worker sees the task and stays, or the
-/// submission sees that there is no worker.
+/// M131: a thread submits a task while the last worker retires: the worker sees the task and stays, or the submitter
+/// sees that there is no worker.
 #[test]
 fn the_last_worker_leaves_no_task_behind() {
     check(|| {
@@ -135,16 +134,15 @@ fn a_retiring_worker_leaves_no_task_beside_a_busy_worker() {
     });
 }
 
-/// Returns `true` if the calling thread, which has just left the queue with an entry, is to start a
-/// worker.
+/// Returns `true` if the calling thread, which has just left the queue with an entry, has to start a worker.
 fn compensates(pool: &Pool) -> bool {
     let is_left = || pool.queue.waiting() == 0 && !pool.queue.seems_empty();
     let may_start = pool.workers.started() < pool.workers.wanted() && !pool.queue.seems_empty();
     may_start && pool.workers.try_spawn_permit(is_left).map(std::mem::forget).is_some()
 }
 
-/// M131, M132: of two idle workers one takes a task and leaves a second task behind while the other
-/// retires: the retiring one sees the task and stays, or the taking one sees it retire.
+/// M131, M132: one of two idle workers takes a task and leaves a second task behind while the other retires: the
+/// retiring worker sees the task and stays, or the taking worker sees it retire.
 #[test]
 fn a_taking_and_a_retiring_worker_leave_no_task_behind() {
     check(|| {
@@ -164,8 +162,7 @@ fn a_taking_and_a_retiring_worker_leave_no_task_behind() {
     });
 }
 
-/// Two idle workers take a task each and leave a third behind: exactly one of the two starts a
-/// worker for it.
+/// Two idle workers take one task each and leave a third behind: exactly one of them starts a worker for it.
 #[test]
 fn one_of_two_taking_workers_starts_a_third() {
     check(|| {
@@ -188,8 +185,8 @@ fn one_of_two_taking_workers_starts_a_third() {
     });
 }
 
-/// M73: one of two workers is about to join a task while the other, whose keep-alive is over, is
-/// about to retire: the join is refused, or the other worker stays.
+/// M73: one of two workers is about to join a task while the other, whose keep-alive has passed, is about to retire:
+/// the join is refused, or the other worker stays.
 #[test]
 fn a_joining_worker_is_not_left_alone() {
     check(|| {
@@ -203,8 +200,8 @@ fn a_joining_worker_is_not_left_alone() {
     });
 }
 
-/// M130: the last worker has stayed for two tasks, which two threads remove from two stripes at
-/// once: one of these threads notifies the worker that it may retire.
+/// M130: the last worker stays for two tasks, which two threads remove from two stripes at once: one of these threads
+/// tells the worker that it may retire.
 #[test]
 fn removing_the_last_task_releases_the_staying_worker() {
     check(|| {
@@ -227,8 +224,8 @@ fn removing_the_last_task_releases_the_staying_worker() {
     });
 }
 
-/// M71: during a shutdown a task is submitted after the last worker has retired: the task is
-/// refused, or it delays termination until a worker exists for it.
+/// M71: during a shutdown a thread submits a task after the last worker has retired: the task is refused, or
+/// termination waits until a worker has run it.
 #[test]
 fn a_task_without_a_worker_delays_termination() {
     check(|| {

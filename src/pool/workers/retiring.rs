@@ -1,25 +1,25 @@
 //! Retiring: when an idle worker leaves, and why it stays.
 //!
 //! An idle worker asks, before it sleeps and after each wake-up, until when to wait for a task
-//! ([`Workers::idle_limit`]). [`Workers::try_retire`] decides under the lock of the workers; the [module above](super) says
-//! why retiring workers forget no task.
+//! ([`Workers::idle_limit`]). [`Workers::try_retire`] decides under the lock of the workers; the [module above](super)
+//! says why no retiring worker leaves a task behind.
 //!
 //! # Staying
 //!
 //! A worker that may retire wakes up after the keep-alive. One that may not sleeps until it is woken, so an idle pool
 //! has no wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
 //!
-//! * **Tasks wait for a moment**, and too few others are idle. That ends when there are fewer such tasks. A thread that
-//!   takes out a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one,
-//!   when it becomes idle itself: a periodic task is pending again by then.
-//! * **All others wait for tasks** to end. That ends when one of them no longer waits, or when there is another worker.
+//! * **Tasks are pending**, and too few others are idle. That ends when fewer tasks are pending. A thread that removes
+//!   a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one, once it
+//!   is idle itself: a periodic task is pending again by then.
+//! * **All others wait for tasks** to end. That ends when one of them stops waiting, or when another worker starts.
 //!
 //! # Why no worker stays for a reason that is gone
 //!
-//! A worker that stays notes the reason and *then* looks; a thread that changes something does so and then reads the
-//! note. What both look at is behind locks, which order the two ([`queue::waiters`](crate::queue)). The worker knows
-//! its reason only once it has looked, so it first notes both, and then corrects the note ([`note`](Staying::note)).
-//! The thread that finds a reason gone withdraws it and wakes *all* workers; one that still has to stay notes it anew.
+//! A worker that stays notes the reason and *then* looks; a thread that changes something does so and *then* reads the
+//! note. Both look at state behind locks, which order the two ([`queue::waiters`](crate::queue)). A worker knows its
+//! reason only once it has looked, so it first notes both, and then corrects the note ([`note`](Staying::note)). The
+//! thread that finds a reason gone withdraws it and wakes *all* workers; one that still has to stay notes it again.
 
 use super::{Roster, Workers};
 use crate::{
@@ -32,11 +32,11 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Returns `true` if what a worker waits for is stuck: it is not done, and only a worker of its pool can do it. The argument
+/// Returns `true` if what a worker waits for is stuck: not done, and only for a worker of its pool to do. The argument
 /// says whether that pool has a timer thread. Another thread may cancel a task, but the pool cannot know that it will.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
-/// What the workers of a pool wait for, one entry for each worker that waits.
+/// What the workers of a pool wait for: one entry for each waiting worker.
 #[derive(Default)]
 pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
@@ -45,7 +45,7 @@ impl JoinRegistry {
         self.0.lock().len()
     }
 
-    /// Returns how many there now are.
+    /// Adds an entry, and returns how many there are now.
     pub(in crate::pool) fn add(&self, awaited: Arc<Awaited>) -> usize {
         let mut entries = self.0.lock();
         entries.push(awaited);
@@ -82,15 +82,15 @@ pub(in crate::pool) struct PoolView {
     pub(in crate::pool) joined: usize,
     /// The number of other workers that wait for a task to take.
     pub(in crate::pool) idle: usize,
-    /// The number of pending tasks that wait for a moment.
+    /// The number of pending tasks that are not parked.
     pub(in crate::pool) pending: usize,
 }
 
-/// The most workers that stay for pending tasks: the queue's leader and its deputy, which wake for the first two. If a third
-/// is due with these, a worker is started for it (`Pool::compensate`).
+/// The most workers that stay for pending tasks: the queue's leader and its deputy, which wake for the first two. If a
+/// third falls due with these, the worker that takes one of them starts another (`Pool::compensate`).
 pub(super) const MAX_STAYING: usize = 2;
 
-/// The reasons for which workers stay. Notes are made under the lock of the workers.
+/// The reasons why workers stay, which they note under the lock of the workers.
 #[derive(Default)]
 pub(in crate::pool) struct Staying {
     /// A worker stays until fewer tasks are pending than this; zero if none does.
@@ -112,8 +112,8 @@ impl PoolView {
 }
 
 impl Workers {
-    /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
-    /// has left the queue, to retire.
+    /// Returns until when a worker that has been idle since `since` waits for a task, or `None` if it has retired and
+    /// left the queue.
     #[inline]
     pub(in crate::pool) fn idle_limit<E: Clone>(
         &self,
@@ -129,7 +129,7 @@ impl Workers {
         self.pending_decreased(queue);
         let limit = since.after(self.keep_alive());
         let is_over = limit <= clock.read();
-        // Both closures run under the lock of the workers, and take the locks that they name.
+        // Both closures run under the lock of the workers, and take further locks (`docs/locks.md`).
         let view = || PoolView::under_workers_lock(&self.joins, queue);
         let leave_queue = || queue.end_search();
         match self.try_retire(number, is_over, view, leave_queue) {
@@ -149,16 +149,16 @@ impl Workers {
         }
     }
 
-    /// Called when a worker that waited for a task no longer does.
+    /// Called when a worker stops waiting for a task.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
         }
     }
 
-    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it retires, and leaves the
-    /// queue, in this very step. If it has to stay, this notes the reason. `view` and `leave_queue` are called **under the
-    /// lock**, and take locks of the queue and of the join registry (`docs/locks.md`).
+    /// Decides whether an idle worker may retire. If it has to stay, this notes the reason. Otherwise, if it has been
+    /// idle for long enough (`is_over`), it retires and leaves the queue in this very step. `view` and `leave_queue`
+    /// are called **under the lock**, and take locks of the queue and of the join registry (`docs/locks.md`).
     pub(in crate::pool) fn try_retire<L>(
         &self,
         number: usize,
@@ -189,8 +189,8 @@ impl Workers {
         answer
     }
 
-    /// Returns why an idle worker has to stay: until fewer tasks are pending than the number, or because all others wait
-    /// for tasks. It need not if that is zero and `false`.
+    /// Returns why an idle worker has to stay: until fewer tasks than the number are pending, or because all others
+    /// wait for tasks. Zero and `false` mean that it need not.
     fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
@@ -205,9 +205,9 @@ impl Workers {
 }
 
 impl Staying {
-    /// Adds the reason that `look` finds to earlier ones. Returns `true` if there is one.
+    /// Adds the reason that `look` finds, if any, to the earlier ones. Returns `true` if it found one.
     fn note(&self, look: impl FnOnce() -> (usize, bool)) -> bool {
-        // Relaxed, in all of this file: ordered by the locks behind which the workers look.
+        // Relaxed, as throughout this file: the locks behind which the workers look order these.
         let (tasks, joins) =
             (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
         self.tasks.store(MAX_STAYING, Ordering::Relaxed);
@@ -218,7 +218,7 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` says whether that many are pending.
+    /// Returns `true` if workers that stay for tasks are to ask again. `has_at_least` says if that many are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
@@ -229,7 +229,7 @@ impl Staying {
         is_over
     }
 
-    /// Called when a worker no longer waits for a task. Returns `true` if those that stay for this reason are to ask again.
+    /// Called when a worker stops waiting for a task or starts. Returns `true` if workers that stay are to ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }

@@ -22,7 +22,7 @@ fn start_workers(workers: &Workers, count: usize) -> Vec<usize> {
     numbers
 }
 
-/// The view of a worker beside `idle` idle ones, with `pending` tasks pending.
+/// What a worker sees beside `idle` idle ones, with `pending` tasks pending.
 fn seen(idle: usize, pending: usize) -> PoolView {
     PoolView { joined: 0, idle, pending }
 }
@@ -38,7 +38,7 @@ fn try_retire(workers: &Workers, look: impl FnOnce() -> PoolView) -> bool {
         == Retirement::<()>::NotYet
 }
 
-/// The numbers of live workers and of started ones, and the largest number of started ones so far.
+/// Returns how many workers are live, how many are started, and the most that were ever started at once.
 fn heads(workers: &Workers) -> [usize; 3] {
     assert_eq!((workers.started(), workers.live()), (workers.size(), workers.worker_stats().len()));
     let (started, largest, ()) = workers.count(|_| ());
@@ -85,9 +85,8 @@ fn a_starting_worker_reports_whether_others_must_check_again() {
     assert!(!workers.staying.ends_beside_joins(), "the notification is consumed");
 }
 
-/// A surplus worker retires whatever is pending. A worker within the pool's size looks for work
-/// once it no longer counts, so that a submission that saw it has put its task where the worker
-/// looks.
+/// A surplus worker retires whatever is pending. A worker within the pool's size stops counting before it looks for
+/// work, so a submission that still counted it has put its task where the worker looks.
 #[test]
 fn a_surplus_worker_may_retire_and_the_last_one_only_without_work() {
     let workers = new_workers(1, false);
@@ -108,7 +107,7 @@ fn a_surplus_worker_may_retire_and_the_last_one_only_without_work() {
     assert_eq!(heads(&workers), [0, 0, 2]);
 }
 
-/// One worker stays idle for one pending task, and two for more, however many are busy.
+/// One worker stays idle for one pending task, and two for several, however many are busy.
 #[test]
 fn workers_that_time_out_leave_a_leader_and_a_deputy() {
     let stays = |idle, pending| {
@@ -147,8 +146,7 @@ fn a_worker_that_stays_for_tasks_is_notified_when_fewer_remain() {
     assert_eq!([1, 0].map(is_notified), [false, true]);
 }
 
-/// A worker is started for the remaining tasks if the pool may have one more and none is about to
-/// search.
+/// A relief worker is started for the remaining tasks if the pool may have one more and none is about to search.
 #[test]
 fn at_most_one_relief_worker_is_started_at_a_time() {
     let workers = new_workers(3, true);
@@ -179,7 +177,7 @@ fn at_most_one_relief_worker_is_started_at_a_time() {
     assert!(!may_start(true), "the pool has its full size");
 }
 
-/// A worker that joins a task runs none meanwhile, so one that joins none has to stay.
+/// A worker that joins a task runs nothing meanwhile, so one that joins none has to stay.
 #[test]
 fn a_surplus_worker_stays_if_all_others_join_tasks() {
     let workers = new_workers(1, true);

@@ -199,7 +199,7 @@ fn a_cancelled_waiter_passes_its_wake_up_on() {
     assert_eq!(first.rings(), 1);
     queue.cancel_wait(&mut first.waiter);
     assert_eq!(queue.try_take().map(|entry| entry.element), Some('a'));
-    // The wake-up also goes to a thread, which would otherwise sleep for ever.
+    // The wake-up also goes to a thread, which would otherwise sleep forever.
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     assert!(first.poll(&queue).is_pending());
