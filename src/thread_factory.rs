@@ -117,11 +117,7 @@ impl Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("name", &self.name)
-            .field("index", &self.index)
-            .field("stack_size", &self.stack_size)
-            .finish_non_exhaustive()
+        f.debug_struct("Worker").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -280,7 +280,6 @@ impl<T> fmt::Debug for NextExpired<'_, T> {
 }
 
 /// A stream of the elements as they expire. See [`DelayQueue::stream`].
-#[derive(Debug)]
 #[must_use = "it takes nothing unless it is polled"]
 pub struct ExpirationStream<'a, T>(NextExpired<'a, T>);
 
@@ -307,6 +306,12 @@ impl<T> futures_core::Stream for ExpirationStream<'_, T> {
 impl<T> futures_core::FusedStream for ExpirationStream<'_, T> {
     fn is_terminated(&self) -> bool {
         self.0.queue.is_finished()
+    }
+}
+
+impl<T> fmt::Debug for ExpirationStream<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExpirationStream").field("queue", self.0.queue).finish()
     }
 }
 
