@@ -7,12 +7,15 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancelReason, DropPolicy, Grace, current_task};
+use punctual::{CancelReason, DropPolicy, Grace, ScheduledThreadPoolExecutor, current_task};
 
 use super::{SECOND, Wakes, driven, driven_with};
-use crate::support::{
-    Counter, Drops, Log, assert_cancelled, assert_terminated, elsewhere, eventually, hold, in_time,
-    next_of, receive,
+use crate::{
+    shutdown::many_drained::{assert_alone, fill},
+    support::{
+        Counter, Drops, Log, assert_cancelled, assert_terminated, elsewhere, eventually, hold,
+        in_time, next_of, receive,
+    },
 };
 
 /// The call that runs the last task is the one in which the executor terminates.
@@ -321,4 +324,17 @@ fn the_drop_waits_for_the_answer_of_a_gate() {
     drop(executor);
     assert!(task.is_done(), "its run precedes the end of the drop");
     answers.join().unwrap();
+}
+
+/// G57: the drop of many drained tasks starts no thread, which two threads share otherwise.
+#[test]
+fn the_drop_of_many_drained_tasks_starts_no_thread() {
+    assert_alone(|noting| {
+        let executor = ScheduledThreadPoolExecutor::builder().build_driven().unwrap();
+        fill(&executor, noting);
+        let drained = executor.shutdown_now();
+        // Its thread acts for it until it is dropped.
+        drop(executor);
+        drop(drained);
+    });
 }

@@ -19,7 +19,7 @@ const MANY: usize = 70_000;
 
 /// Notes the thread that drops it.
 #[derive(Clone, Default)]
-struct Noting(Arc<Mutex<HashSet<ThreadId>>>);
+pub(crate) struct Noting(Arc<Mutex<HashSet<ThreadId>>>);
 
 /// Is not dropped before two threads drop such values.
 struct Meeting(Noting);
@@ -38,7 +38,7 @@ impl Drop for Noting {
     }
 }
 
-fn fill(executor: &Handle, noting: &Noting) {
+pub(crate) fn fill(executor: &Handle, noting: &Noting) {
     for _ in 0..MANY {
         let noting = noting.clone();
         executor.schedule(DAY, move || drop(noting)).unwrap();
@@ -46,7 +46,7 @@ fn fill(executor: &Handle, noting: &Noting) {
 }
 
 /// Asserts that `act`, which drops the drained tasks, drops all of them on this thread.
-fn assert_alone(act: impl FnOnce(&Noting)) {
+pub(crate) fn assert_alone(act: impl FnOnce(&Noting)) {
     let noting = Noting::default();
     act(&noting);
     assert_eq!(Arc::strong_count(&noting.0), 1, "all have been dropped");
@@ -104,18 +104,5 @@ fn on_a_manual_clock_one_thread_drops_them() {
         let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build().unwrap();
         fill(&executor, noting);
         drop(executor.shutdown_now());
-    });
-}
-
-/// G57: a driven executor starts no thread.
-#[test]
-fn a_driven_executor_drops_them_alone() {
-    assert_alone(|noting| {
-        let executor = ScheduledThreadPoolExecutor::builder().build_driven().unwrap();
-        fill(&executor, noting);
-        let drained = executor.shutdown_now();
-        // Its thread acts for it until it is dropped.
-        drop(executor);
-        drop(drained);
     });
 }

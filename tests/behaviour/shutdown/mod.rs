@@ -2,7 +2,7 @@
 //! termination.
 
 mod awaiting;
-mod many_drained;
+pub(crate) mod many_drained;
 mod own_policies;
 mod policies;
 mod processes;

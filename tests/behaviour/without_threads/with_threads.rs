@@ -11,6 +11,7 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
             "periodic::fixed_delay::a_delay_of_zero_is_refused",
             "periodic::fixed_rate::a_period_of_zero_is_refused",
             "rejection::around_a_shutdown::an_executor_that_ended_unused_refuses",
+            "shutdown::many_drained::",
             "submission::limits::the_default_is_a_worker_for_each_core",
             "workers::",
         ],
