@@ -399,13 +399,14 @@ select told.id from told
      where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
 
 /// Returns a statement for a transaction of the program's own. It waits for locks as long as the lock time-out of the transaction says,
-/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead.
+/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead, as long as
+/// microseconds can count them.
 pub(crate) fn in_a_transaction(statement: &str) -> String {
     statement
         .replace(" nowait", "")
         .replace(" skip locked", "")
         .replace("@notify(", "pg_notify('@channel', ")
-        .replace("run_at < clock_timestamp() + interval '1 minute'", "isfinite(run_at)")
+        .replace("() + interval '1 minute'", "() + interval '1000 years'")
 }
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of
