@@ -116,8 +116,8 @@ fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
     ]
 }
 
-/// Returns the handles of jobs from the rows of [`STORE`]; `None` if a job is missing. Of several jobs a key may have no row because a
-/// trigger of the program's own has changed it.
+/// Returns the handles of jobs from the rows of [`STORE`]; `None` if a job is missing. A single one was not stored then, and the statement
+/// is to be asked again. Several are stored, and a trigger of the program's own has changed the key of one: they must not be stored twice.
 fn handles(jobs: &[NewJob], rows: &[Row]) -> Option<Vec<JobHandle>> {
     let handle =
         |job: &NewJob, id, was_skipped| JobHandle { id: JobId(id), name: job.name, was_skipped };
@@ -170,12 +170,16 @@ impl Machine {
         let params = columns(&batch.jobs, self.executor.clock());
         let ask = || async {
             let rows = self.looks.ask(STORE, &borrowed(&params)).await;
-            rows.map_err(|error| if is_left_out(&error) { self.left_out() } else { error })
+            let rows =
+                rows.map_err(|error| if is_left_out(&error) { self.left_out() } else { error })?;
+            match handles(&batch.jobs, &rows) {
+                None if batch.jobs.len() == 1 => Err(self.left_out()),
+                stored => Ok(stored),
+            }
         };
-        let rows = self.again(ask).await?;
+        let stored = self.again(ask).await?;
         self.wake_for(&batch);
-        let stored = handles(&batch.jobs, &rows).ok_or_else(|| self.left_out())?;
-        Ok(batch.handles(&stored))
+        Ok(batch.handles(&stored.ok_or_else(|| self.left_out())?))
     }
 
     fn left_out(&self) -> AskError {
@@ -232,8 +236,10 @@ impl PostgresQueue {
             let left_some = SqlState::DIVISION_BY_ZERO;
             let params = borrowed(&params);
             let rows = ask_in_savepoint(transaction, &statement, &params, left_some).await?;
-            if let Some(stored) = rows.map(|rows| handles(&batch.jobs, &rows)) {
-                return Ok(batch.handles(&stored.ok_or_else(|| machine.left_out())?));
+            match rows.map(|rows| handles(&batch.jobs, &rows)) {
+                Some(Some(stored)) => return Ok(batch.handles(&stored)),
+                Some(None) if batch.jobs.len() > 1 => break,
+                _ => {}
             }
         }
         Err(machine.left_out().into())
