@@ -82,7 +82,7 @@ with moment as materialized (
 )
 select id, key, was_skipped, is_all, told from checked left join answered on true";
 
-/// How often a transaction asks, at most, for a batch of which a job was not stored.
+/// How often a transaction asks, at most, for jobs of which one was not stored.
 const TRIES: usize = 10;
 
 /// Returns the parameters of [`STORE`].
@@ -204,12 +204,13 @@ pub(super) async fn store_in(
     let jobs = [new_job];
     let params = columns(&jobs, machine.executor.clock());
     let statement = machine.address.schema.name_in(&in_a_transaction(STORE));
-    loop {
+    for _ in 0..TRIES {
         let rows = ask_in(transaction, &statement, &borrowed(&params)).await?;
         if let Some(handle) = handle(&jobs, &rows) {
             return Ok(handle);
         }
     }
+    Err(machine.left_out())
 }
 
 impl PostgresQueue {

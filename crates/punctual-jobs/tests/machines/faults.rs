@@ -18,7 +18,7 @@ use crate::{
     },
     size,
     support::{
-        LONG, opened,
+        LONG, in_time, opened,
         proxy::Proxy,
         receive, receive_until,
         replica::{Replica, Said},
@@ -373,10 +373,20 @@ fn a_job_that_a_trigger_leaves_out_is_an_error_and_no_storm() {
          $$ begin perform nextval('public.asked'); return null; end $$",
     );
     server.sql("create trigger leave_out before insert on punctual.job for each row execute function public.leave_out()");
-    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap_err();
+    let job = || queue.now(Work { number: 1, millis: 0 });
+    job().enqueue().unwrap_err();
     let asked = || server.value("select last_value from public.asked").parse::<u32>().unwrap();
     // 20, 40, 80 … 1000 ms.
-    assert!((2..20).contains(&asked()), "{}", asked());
+    let asked_before = asked();
+    assert!((2..20).contains(&asked_before), "{asked_before}");
+    crate::support::block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let stored = in_time("an answer", queue.enqueue_in(&transaction, job())).await;
+        let error = stored.unwrap_err();
+        assert!(error.to_string().contains("leaves it out"), "{error}");
+    });
+    assert!(asked() < asked_before + 20, "{}", asked());
 }
 
 /// The server refuses the end of one run, in a statement with the ends of others. Those are written, the slot is free, and the job
