@@ -189,6 +189,9 @@ impl Machine {
 
     /// Frees claims whose answers were lost: nothing has run.
     pub(super) async fn free(&self, claims: &[(i64, i64)]) -> Result<(), AskError> {
+        if claims.is_empty() {
+            return Ok(());
+        }
         let (ids, claims): (Vec<_>, Vec<_>) = claims.iter().copied().unzip();
         let (words, errors) = (vec!["freed"; ids.len()], vec![UNANSWERED; ids.len()]);
         let none: Vec<Option<f64>> = vec![None; ids.len()];

@@ -493,6 +493,44 @@ fn a_row_that_is_refused_stops_no_sweep() {
     assert_eq!(receive(&told, "a new one"), 5);
 }
 
+/// The server refuses a job that is to be told, and one of two claims without an answer. The other one is freed all the same, and a
+/// machine that has died is forgotten.
+#[test]
+fn a_row_that_is_refused_keeps_no_claim_without_an_answer() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (say, said) = std::sync::mpsc::channel();
+    let queue = opened(|| {
+        let say = say.clone();
+        let jobs = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
+        let settings = postgres(&executor, &server.url()).lease(LEASE).heartbeat(LEASE / 15);
+        jobs.open(settings.on_event(move |event| drop(say.send(event.to_string()))))
+    });
+    server.sql(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin \
+         if old.payload like '%:3,%' then raise exception 'kept'; end if; return new; end $$",
+    );
+    server.sql("create trigger refuse before update on punctual.job for each row execute function public.refuse()");
+    server.sql(
+        "insert into punctual.job (name, payload, attempts, max_attempts, untold, worker) \
+         select 'work', '{\"number\":3,\"millis\":0}', 1, 1, true, id from punctual.job_worker",
+    );
+    server.sql(
+        "insert into punctual.job (name, payload, attempts, claim, worker) \
+         select 'work', payload, 1, nextval('punctual.job_claim'), id \
+           from punctual.job_worker, (values ('{\"number\":3,\"millis\":0}'), ('{\"number\":4,\"millis\":0}')) job(payload)",
+    );
+    server.sql("insert into punctual.job_worker values ('dead 1', now() - interval '1 day', 1)");
+    receive_until(&said, "the event that names the claim", |event| {
+        event.contains("a claim without an answer, of the job")
+    });
+    let left = || server.value("select count(*) from punctual.job");
+    wait_until("the other one is freed, and has run", || left() == "2");
+    let workers = || server.value("select count(*) from punctual.job_worker");
+    wait_until("the dead machine is forgotten", || workers() == "1");
+    drop(queue);
+}
+
 /// A table that is locked for two leases: the sweep and the ends wait for it, and the heartbeat does not. The claims stand.
 #[test]
 fn a_lock_on_the_history_loses_no_claim() {
