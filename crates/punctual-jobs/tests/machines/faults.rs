@@ -7,7 +7,7 @@ use std::{
 
 use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
-    HistoryFilter, JobId, JobQueue, JobRun, JobState, Jobs, Postgres, PostgresQueue,
+    HistoryFilter, JobId, JobOutcome, JobQueue, JobRun, JobState, Jobs, Postgres, PostgresQueue,
 };
 use rustix::process::Signal;
 
@@ -18,7 +18,7 @@ use crate::{
     },
     size,
     support::{
-        LONG, in_time, opened,
+        LONG, for_some, in_time, opened,
         proxy::Proxy,
         receive, receive_until,
         replica::{Replica, Said},
@@ -422,6 +422,46 @@ fn an_end_that_is_refused_stops_no_other() {
     server.sql("drop trigger refuse on punctual.job");
     wait_until("its end", || queue.state(ids[3]).unwrap() == JobState::Gone);
     assert_eq!(told.try_recv().ok(), None, "none ran again");
+}
+
+/// An answer to a claim waits for the ends that are written down beside it. After half of the lease it is dropped, because the heartbeat
+/// frees claims that it does not know.
+#[test]
+fn a_claim_that_waits_too_long_for_the_ends_beside_it_does_not_begin() {
+    // A run may end so much before the others that its end is written down alone.
+    for_some("the claim is freed", &[1, 2, 3, 4], |_| slow_ends());
+}
+
+fn slow_ends() -> bool {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (go_on, runs) = (CancellationToken::new(), std::sync::mpsc::channel());
+    let queue = opened(|| {
+        let (go_on, tell) = (go_on.clone(), runs.0.clone());
+        let jobs = Jobs::new().on(move |_: &JobRun, job: Work| {
+            tell.send(job.number)?;
+            go_on.wait();
+            Ok(())
+        });
+        let settings = postgres(&executor, &server.url()).lease(2 * LEASE).heartbeat(LEASE / 15);
+        jobs.open(settings.history(LONG).slots(4))
+    });
+    // The first statement with ends is refused, and the claim is sent before they are asked for one after the other.
+    server.sql("create sequence public.ends");
+    server.sql(
+        "create function public.slow() returns trigger language plpgsql as $$ begin \
+         if nextval('public.ends') = 1 then raise exception 'kept'; end if; \
+         perform pg_sleep(0.9); return old; end $$",
+    );
+    server.sql("create trigger slow before delete on punctual.job for each row execute function public.slow()");
+    let job = |number| queue.now(Work { number, millis: 0 }).enqueue().unwrap();
+    (0..4).for_each(|number| drop(job(number)));
+    (0..4).for_each(|_| drop(receive(&runs.1, "four runs")));
+    let late = job(4);
+    go_on.cancel();
+    wait_until("its end", || queue.state(late.id).unwrap() == JobState::Gone);
+    let of_it = HistoryFilter { job: Some(late.id), ..HistoryFilter::default() };
+    queue.history(&of_it).unwrap().iter().any(|run| run.outcome == JobOutcome::Released)
 }
 
 /// The server refuses every end. The machine runs no more jobs than would run again if it died: three for each slot.
