@@ -95,14 +95,15 @@ impl Machine {
         runtime: runtime::Handle,
     ) -> Arc<Self> {
         let silence = settings.lease / 2;
+        let urgent = Address { schema: address.schema.within(settings.lease), ..address.clone() };
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
             verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS),
             looks: Connection::new(&address, settings.request_timeout, GREETING),
-            work: Connection::new(&address, silence, GREETING_OF_WORK),
-            pulse: Connection::new(&address, silence, GREETING),
+            work: Connection::new(&urgent, silence, GREETING_OF_WORK),
+            pulse: Connection::new(&urgent, silence, GREETING),
             ticking: Connection::new(&address, silence, GREETING),
             worker: new_name(&settings.machine),
             address,
