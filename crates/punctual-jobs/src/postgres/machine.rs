@@ -22,6 +22,7 @@ use super::{
     schedules::Definition,
     settings::{QueueEvent, Settings},
     statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK},
+    storing::{STORE, columns},
     told::Telling,
     unheard::Unheard,
 };
@@ -98,9 +99,10 @@ impl Machine {
         let urgent = Address { schema: address.schema.within(settings.lease), ..address.clone() };
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
+            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS)
+                .preparing(STORE, &columns(&[], executor.clock())),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS),
             looks: Connection::new(&address, settings.request_timeout, GREETING),
             work: Connection::new(&urgent, silence, GREETING_OF_WORK),
             pulse: Connection::new(&urgent, silence, GREETING),

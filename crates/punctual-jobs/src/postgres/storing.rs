@@ -32,7 +32,7 @@ use crate::{
 /// A job that runs loses its key to one that is not unique, and is retired: it is over when its attempt is. A unique one is skipped if
 /// a job with its key waits or runs, also if that one is locked. So it waits for less: for a transaction that has inserted, moved or
 /// removed a job with that key and is not committed.
-const STORE: &str = "\
+pub(super) const STORE: &str = "\
 with moment as materialized (
   select clock_timestamp() as time
 ), asked as materialized (
@@ -86,7 +86,7 @@ select id, key, was_skipped, is_all, told from checked left join answered on tru
 const TRIES: usize = 10;
 
 /// Returns the parameters of [`STORE`].
-fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
+pub(super) fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
     fn each<T>(jobs: &[NewJob], value: impl Fn(&NewJob) -> T) -> Boxed
     where
         Vec<T>: Typed + Send + Sync + 'static,
