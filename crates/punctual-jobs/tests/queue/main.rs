@@ -110,6 +110,7 @@ suite! {
     },
     outcomes::{
         a_job_that_is_discarded_is_not_tried_again,
+        a_retry_of_a_job_that_was_discarded_is_one_attempt,
         an_attempt_that_is_snoozed_is_not_counted,
         a_job_that_is_snoozed_has_its_key,
         a_job_that_is_snoozed_lets_the_others_go_first,
