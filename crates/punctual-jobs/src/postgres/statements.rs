@@ -209,6 +209,14 @@ select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
 
 pub(crate) const MARKED_AT_MOST: i64 = 1000;
 
+/// The error of a claim that is freed because its answer was lost. It is for the history: the job keeps the error of its last run.
+macro_rules! unanswered {
+    () => {
+        "the answer to the claim was lost, and nothing has run"
+    };
+}
+pub(crate) const UNANSWERED: &str = unanswered!();
+
 macro_rules! end {
     ($columns:literal, $history:literal) => {
         concat!(
@@ -236,7 +244,10 @@ macro_rules! end {
     worker = case when discards then j.worker end, untold = discards,
     attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
     max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
-    last_error = case when how = 'freed' and not discards then last_error else coalesce(error, last_error) end,
+    last_error = case when how = 'freed' and not discards then last_error
+      when error = '",
+            unanswered!(),
+            "' then coalesce(last_error, error) else coalesce(error, last_error) end,
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
