@@ -21,8 +21,8 @@ use super::{
     dead::Watch,
     schedules::Definition,
     settings::{QueueEvent, Settings},
-    statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK},
-    storing::{STORE, columns},
+    statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK, STORE},
+    storing::columns,
     told::Telling,
     unheard::Unheard,
 };
