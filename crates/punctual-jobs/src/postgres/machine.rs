@@ -96,7 +96,9 @@ impl Machine {
         runtime: runtime::Handle,
     ) -> Arc<Self> {
         let silence = settings.lease / 2;
-        let urgent = Address { schema: address.schema.within(settings.lease), ..address.clone() };
+        let mut urgent = address.clone();
+        let commit_timeout = &mut urgent.schema.commit_timeout;
+        *commit_timeout = (*commit_timeout).min(settings.lease / 8);
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS)

@@ -6,8 +6,8 @@ use std::{borrow::Cow, time::Duration};
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     name: Cow<'static, str>,
-    /// How long a commit waits for others that have notified, at most.
-    commit_timeout: Duration,
+    /// How long a commit waits for others that have notified, at most. It holds up what is asked behind it on the same connection.
+    pub(crate) commit_timeout: Duration,
 }
 
 impl Default for Schema {
@@ -27,16 +27,11 @@ impl Schema {
         is_name.then(|| Self { name: Cow::Owned(name), ..Self::default() })
     }
 
-    /// The same for a connection on which a heartbeat, or the end of a run, must not wait behind others for most of this lease.
-    pub(crate) fn within(&self, lease: Duration) -> Self {
-        Self { name: self.name.clone(), commit_timeout: self.commit_timeout.min(lease / 8) }
-    }
-
     /// Puts the name into a statement: `@schema` is the quoted name, `@channel` the name in a text, and `@notify(` begins a call that
     /// notifies the channel.
     ///
     /// A transaction that has notified takes a lock of the whole database to commit, and keeps it until the commit is on the disk. So
-    /// such a statement waits longer for that than for rows, whose locks it has by then: a second, or what is [set](Self::within). The setting ends with the transaction.
+    /// such a statement waits longer for that than for rows, whose locks it has by then. The setting ends with the transaction.
     pub(crate) fn name_in(&self, statement: &str) -> String {
         let quoted = format!("\"{}\"", self.name);
         let millis = self.commit_timeout.as_millis();
