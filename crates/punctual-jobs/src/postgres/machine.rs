@@ -22,7 +22,6 @@ use super::{
     schedules::Definition,
     settings::{QueueEvent, Settings},
     statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK, STORE},
-    storing::columns,
     told::Telling,
     unheard::Unheard,
 };
@@ -101,10 +100,10 @@ impl Machine {
         *commit_timeout = (*commit_timeout).min(settings.lease / 8);
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS)
-                .preparing(STORE, &columns(&[], executor.clock())),
             executor,
             definitions: Arc::clone(definitions),
+            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS)
+                .preparing(STORE),
             looks: Connection::new(&address, settings.request_timeout, GREETING),
             work: Connection::new(&urgent, silence, GREETING_OF_WORK),
             pulse: Connection::new(&urgent, silence, GREETING),

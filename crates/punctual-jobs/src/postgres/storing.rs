@@ -27,7 +27,7 @@ use crate::{
 const TRIES: usize = 10;
 
 /// Returns the parameters of [`STORE`].
-pub(super) fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
+fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
     fn each<T>(jobs: &[NewJob], value: impl Fn(&NewJob) -> T) -> Boxed
     where
         Vec<T>: Typed + Send + Sync + 'static,

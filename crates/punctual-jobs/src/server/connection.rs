@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use tokio_postgres::types::Type;
 
 pub(crate) use super::dial::{Address, CONNECTING};
 use super::{error::AskError, session::Session};
@@ -17,8 +16,8 @@ pub(crate) struct Connection {
     pub(crate) address: Address,
     /// What each session begins with.
     greeting: &'static str,
-    /// What each session prepares next: the key, the text and the types of a statement that nothing behind it is to overtake.
-    pub(crate) prepares: Option<(&'static str, String, Vec<Type>)>,
+    /// What each session prepares next: the key and the text of a statement that nothing behind it is to overtake.
+    pub(crate) prepares: Option<(&'static str, String)>,
     session: Mutex<Option<Arc<Session>>>,
 }
 
@@ -35,8 +34,8 @@ impl Connection {
         }
         *session = None;
         let made = Session::open(&self.address, self.greeting).await?;
-        if let Some((key, text, types)) = &self.prepares {
-            match made.prepare(key, text, types, CONNECTING).await {
+        if let Some((key, text)) = &self.prepares {
+            match made.prepare(key, text, &[], CONNECTING).await {
                 // It is prepared again by what asks for it, which is told.
                 Err(error) if error.is_of_the_statement() => {}
                 prepared => drop(prepared?),

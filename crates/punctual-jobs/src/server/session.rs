@@ -108,7 +108,7 @@ impl Session {
         self.wait_for(self.client.query(&statement, &values), limit).await
     }
 
-    /// Prepares the statement of this key.
+    /// Prepares the statement of this key. The server finds the types that are not given.
     pub(super) async fn prepare(
         &self,
         key: &'static str,
