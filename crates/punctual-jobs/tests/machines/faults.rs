@@ -565,11 +565,11 @@ fn a_row_that_is_refused_keeps_no_claim_without_an_answer() {
     server.sql(
         "insert into punctual.job_worker values ('dead 1', now() - interval '1 day', 1000000)",
     );
+    let left = || server.value("select count(*) from punctual.job");
+    wait_until("the other one is freed, and has run", || left() == "2");
     receive_until(&said, "the event that names the claim", |event| {
         event.contains("a claim without an answer, of the job")
     });
-    let left = || server.value("select count(*) from punctual.job");
-    wait_until("the other one is freed, and has run", || left() == "2");
     let workers = || server.value("select count(*) from punctual.job_worker");
     wait_until("the dead machine is forgotten", || workers() == "1");
     drop(queue);
