@@ -325,7 +325,7 @@ impl JobStatement<'_> {
             return "lost";
         }
         let Some(row) = jobs.unlocked(&id).cloned() else { return "held" };
-        let is_unknown = how == "freed" && error.is_some();
+        let is_unknown = error.as_deref() == Some(statements::UNANSWERED);
         if how == "freed" && self.database.has(Fault::LoseARelease)
             || is_unknown && self.database.has(Fault::KeepUnknownClaims)
         {

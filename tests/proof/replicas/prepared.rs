@@ -6,7 +6,8 @@ use crate::postgres::{Schema, claiming, limiting, schedule_texts, statements};
 use Kind::{Bool, Float8, Int4, Int8, Int8s, Text, Time};
 
 /// The columns of each statement that the queue prepares.
-const COLUMNS: [(&str, &[Kind]); 10] = [
+const COLUMNS: [(&str, &[Kind]); 11] = [
+    (statements::STORE, &[Int8, Text, Bool, Int4, Int8]),
     (claiming::CLAIM, &CLAIMED_FROM),
     (claiming::CLAIM_KEYED, &CLAIMED_FROM),
     (claiming::CLAIM_FIRST, &CLAIMED),

@@ -200,7 +200,7 @@ impl Pipe {
                 Some(Said::Hello)
             }
             Some(b'P') => {
-                let (name, text) = (reader.text(), reader.text());
+                let (name, text) = (reader.text(), as_translated(&reader.text()));
                 self.texts.insert(name.clone(), text.clone());
                 let types = reader.types();
                 (!name.is_empty()).then_some(Said::Prepare(text, types))
@@ -221,6 +221,15 @@ impl Pipe {
             Some(_) => None,
         })
     }
+}
+
+/// Returns a statement with the time-out of a commit with which it was translated. The one that is sent depends on the lease.
+fn as_translated(text: &str) -> String {
+    const BEFORE: &str = "set_config('lock_timeout', '";
+    let with_usual = |part: &str| format!("1000{}", part.trim_start_matches(char::is_numeric));
+    let mut parts = text.split(BEFORE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    std::iter::once(first).chain(parts.map(with_usual)).collect::<Vec<_>>().join(BEFORE)
 }
 
 struct Reader<'a>(&'a [u8]);

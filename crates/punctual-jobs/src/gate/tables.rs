@@ -2,7 +2,7 @@
 
 use crate::server::tables::Tables;
 
-pub(super) const TABLES: Tables = Tables { versions: "gate_version", steps: &[FIRST] };
+pub(super) const TABLES: Tables = Tables { versions: "gate_version", first: 1, steps: &[FIRST] };
 
 const FIRST: &str = "\
 create sequence @schema.gate_fence;

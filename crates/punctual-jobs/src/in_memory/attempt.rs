@@ -289,10 +289,11 @@ impl State {
         Some(entry.wait_until(id, due_at(moment, None)))
     }
 
-    /// Discards a job, with this error or else its last one.
+    /// Discards a job, with this error or else its last one. No attempt is left for a retry to give back.
     fn discard(&mut self, id: i64, error: Option<String>) -> Option<DiscardedJob> {
         let entry = self.jobs.get_mut(&id)?;
         entry.last_error = error.or(entry.last_error.take());
+        entry.job.max_attempts = entry.begun;
         let discarded = DiscardedJob {
             id: JobId(id),
             name: entry.definition.name.to_owned(),

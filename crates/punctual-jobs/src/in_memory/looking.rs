@@ -193,11 +193,8 @@ impl State {
             return None;
         }
         let slots = self.slots.get(entry.definition.name);
-        match slots.and_then(|slots| slots.wait_of(id, entry)) {
-            None => Some(JobWait::OrderingKey),
-            // A kind without a limit has lines while it is paused.
-            Some(wait) => entry.definition.limits.is_some().then_some(wait),
-        }
+        let wait = slots.and_then(|slots| slots.wait_of(id, entry, self.clock.now()));
+        wait.unwrap_or(Some(JobWait::OrderingKey))
     }
 }
 

@@ -26,7 +26,10 @@ use super::{
     entry::Entry,
     tokens::{Buckets, TokenTimer},
 };
-use crate::{JobWait, Priority, job::job_limit::Limits};
+use crate::{
+    JobWait, Priority,
+    job::job_limit::{Bounds, Limits},
+};
 
 pub(super) type LimitedLine = (Priority, String);
 
@@ -47,13 +50,22 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Returns which limit a job waits for, if it is in a line here.
-    pub(super) fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
+    /// Returns which limit a job waits for, if it is in a line here; none, if it waits for the end of a pause alone.
+    pub(super) fn wait_of(&self, id: i64, entry: &Entry, now: Instant) -> Option<Option<JobWait>> {
+        let kind = entry.definition.limits.kind;
         let key = entry.job.limit_key.as_deref().unwrap_or_default();
         let place = (entry.moment, id);
         let mut lines = self.lines.iter().filter(|(line, _)| line.1 == key);
         let (line, _) = lines.find(|(_, jobs)| jobs.contains(&place))?;
-        Some(if self.open.contains(line) { JobWait::Limit } else { JobWait::LimitOfKey })
+        if !self.open.contains(line) {
+            return Some(Some(JobWait::LimitOfKey));
+        }
+        let waits = self.is_full(kind) || self.buckets.kind_waits(kind.window, now).is_some();
+        Some(waits.then_some(JobWait::Limit))
+    }
+
+    fn is_full(&self, kind: Bounds) -> bool {
+        kind.at_once.is_some_and(|most| self.taken.len() >= most)
     }
 
     pub(super) fn has(&self, id: i64) -> bool {
@@ -84,7 +96,7 @@ impl Slots {
             self.note_open(&key, limits, now);
         }
         self.timer.wanted = self.dry.first().map(|(at, _)| *at);
-        if limits.kind.at_once.is_some_and(|most| self.taken.len() >= most) {
+        if self.is_full(limits.kind) {
             return None;
         }
         let line = self.next_line()?.clone();

@@ -56,6 +56,13 @@ impl Connection {
         Self { server, schema: address.schema.clone(), limit }
     }
 
+    /// Has each session begin by preparing a statement, which says the types of its parameters. Otherwise the first one would take two
+    /// round trips, and statements that are sent behind it would overtake it.
+    pub(super) fn preparing(mut self, statement: &'static str) -> Self {
+        self.server.prepares = Some((statement, self.schema.name_in(statement)));
+        self
+    }
+
     /// Sends a statement, and returns the rows of its answer.
     pub(super) async fn ask(
         &self,

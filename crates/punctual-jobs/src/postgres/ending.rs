@@ -131,9 +131,6 @@ impl Became {
     }
 }
 
-/// The error in the history of a claim that is freed because its answer was lost.
-const UNANSWERED: &str = "the answer to the claim was lost, and nothing has run";
-
 /// In seconds: 31 years.
 const LONGEST_DELAY: f64 = 1e9;
 
@@ -189,8 +186,11 @@ impl Machine {
 
     /// Frees claims whose answers were lost: nothing has run.
     pub(super) async fn free(&self, claims: &[(i64, i64)]) -> Result<(), AskError> {
+        if claims.is_empty() {
+            return Ok(());
+        }
         let (ids, claims): (Vec<_>, Vec<_>) = claims.iter().copied().unzip();
-        let (words, errors) = (vec!["freed"; ids.len()], vec![UNANSWERED; ids.len()]);
+        let (words, errors) = (vec!["freed"; ids.len()], vec![statements::UNANSWERED; ids.len()]);
         let none: Vec<Option<f64>> = vec![None; ids.len()];
         let values: Vec<Option<&str>> = vec![None; ids.len()];
         let params: [Param<'_>; 7] = [&ids, &claims, &words, &none, &errors, &values, &none];

@@ -62,11 +62,9 @@ pub(super) async fn beat_on(machine: Arc<Machine>) {
                 if machine.claims.prolong() {
                     machine.wake.notify_one();
                 }
-                // The lease stands even if these fail: the cause may be a single row.
                 let tidying = machine.tidy(rounds, asked.elapsed(), &unanswered);
-                let tidied = timeout_at(next, tidying).await;
-                if let Err(error) = tidied.unwrap_or(Err(AskError::Silent(heartbeat))) {
-                    machine.report_failure(&error);
+                if timeout_at(next, tidying).await.is_err() {
+                    machine.report_failure(&AskError::Silent(heartbeat));
                 }
             }
             Err(error) => {
@@ -89,28 +87,57 @@ impl Machine {
         self.look_at_claims(unanswered).await
     }
 
-    /// The question before this took so long.
-    async fn tidy(
-        &self,
-        rounds: u64,
-        took: Duration,
-        unanswered: &Unanswered,
-    ) -> Result<(), AskError> {
-        self.look_at_workers(took).await?;
-        self.sweep().await?;
-        self.tell_of_discarded().await?;
-        let lost = unanswered.lost(self.settings.lease);
-        if !lost.is_empty() {
-            self.free(&lost).await?;
-        }
+    /// The question before this took so long. The lease stands even if a part of this fails, and each part has its turn whatever became
+    /// of the others: the cause may be a single row. The claims without answers come first, because no other machine frees them.
+    async fn tidy(&self, rounds: u64, took: Duration, unanswered: &Unanswered) {
+        self.expect(self.free_lost(&unanswered.lost(self.settings.lease)).await);
+        self.expect(self.look_at_workers(took).await);
         if rounds % 16 == 0 {
             let Dead { workers, untils } = self.watch.lock().dead();
-            self.pulse.ask(statements::FORGET, &[&workers, &untils]).await?;
+            self.expect(self.pulse.ask(statements::FORGET, &[&workers, &untils]).await);
             if self.definitions.kinds.values().any(|kind| kind.limits.has_window()) {
-                self.pulse.ask(limiting::FORGET_BUCKETS, &[]).await?;
+                self.expect(self.pulse.ask(limiting::FORGET_BUCKETS, &[]).await);
             }
         }
+        self.expect(self.sweep().await);
+        self.expect(self.tell_of_discarded().await);
+    }
+
+    /// Reports a part that has failed.
+    fn expect<T>(&self, part: Result<T, AskError>) {
+        if let Err(error) = part {
+            self.report_failure(&error);
+        }
+    }
+
+    /// Frees the claims whose answers were lost. If the server refuses, this frees each alone, as [`sweep`](Self::sweep) does.
+    async fn free_lost(&self, lost: &[(i64, i64)]) -> Result<(), AskError> {
+        match self.free(lost).await {
+            Err(error) if error.is_of_one_row() => {}
+            freed => return freed,
+        }
+        for claim in lost {
+            let freed = self.free(std::slice::from_ref(claim)).await;
+            self.report_if_refused("a claim without an answer, of the job", claim.0, freed)?;
+        }
         Ok(())
+    }
+
+    /// Reports a row that the server has refused.
+    fn report_if_refused(
+        &self,
+        what: &str,
+        id: i64,
+        answer: Result<(), AskError>,
+    ) -> Result<(), AskError> {
+        match answer {
+            Err(error) if error.is_of_one_row() => {
+                let error = format!("{what} {id}: {}", with_sources(&error));
+                self.report(QueueEvent::ServerRefused { error });
+                Ok(())
+            }
+            answer => answer,
+        }
     }
 
     pub(super) async fn beat(&self) -> Result<(), AskError> {
@@ -175,13 +202,11 @@ impl Machine {
         let Dead { workers, untils } = self.watch.lock().dead();
         for row in self.pulse.ask(statements::DEAD, &[&workers, &untils]).await? {
             let id: i64 = row.get(0);
-            match self.sweep_some(Some(id)).await {
-                Err(error) if error.is_of_one_row() => {
-                    let error = format!("a job of a dead process, {id}: {}", with_sources(&error));
-                    self.report(QueueEvent::ServerRefused { error });
-                }
-                swept => swept?,
-            }
+            self.report_if_refused(
+                "a job of a dead process,",
+                id,
+                self.sweep_some(Some(id)).await,
+            )?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use super::{
     dead::Watch,
     schedules::Definition,
     settings::{QueueEvent, Settings},
-    statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK},
+    statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK, STORE},
     told::Telling,
     unheard::Unheard,
 };
@@ -95,14 +95,18 @@ impl Machine {
         runtime: runtime::Handle,
     ) -> Arc<Self> {
         let silence = settings.lease / 2;
+        let mut urgent = address.clone();
+        let commit_timeout = &mut urgent.schema.commit_timeout;
+        *commit_timeout = (*commit_timeout).min(settings.lease / 8);
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS),
+            verbs: Connection::new(&address, settings.request_timeout, GREETING_OF_VERBS)
+                .preparing(STORE),
             looks: Connection::new(&address, settings.request_timeout, GREETING),
-            work: Connection::new(&address, silence, GREETING_OF_WORK),
-            pulse: Connection::new(&address, silence, GREETING),
+            work: Connection::new(&urgent, silence, GREETING_OF_WORK),
+            pulse: Connection::new(&urgent, silence, GREETING),
             ticking: Connection::new(&address, silence, GREETING),
             worker: new_name(&settings.machine),
             address,

@@ -49,12 +49,12 @@ impl OpenQueue for Postgres {
 }
 
 impl Postgres {
-    /// Makes the tables, or brings them up to date, and opens nothing. Blocks; has a thread and connections
+    /// Makes the tables, unless they are there, and opens nothing. Blocks; has a thread and connections
     /// for the length of the call.
     ///
     /// # Errors
     ///
-    /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
+    /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are of a version that this program does not know.
     pub fn migrate(self) -> Result<(), OpenError> {
         let (_, address, _) = self.checked()?;
         new_runtime()?.block_on(make_tables(&address))
@@ -71,6 +71,7 @@ async fn make_tables(address: &Address) -> Result<(), OpenError> {
         TABLES.make(&client, &address.schema).await
     };
     match made.await.map_err(|error| server(AskError::Server(error)))? {
+        Some(found) if found < TABLES.first => Err(OpenError::OlderTables { found }),
         Some(found) => Err(OpenError::NewerTables { found, known: TABLES.newest() }),
         None => Ok(()),
     }

@@ -47,8 +47,8 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 /// # The tables
 ///
 /// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_run`, `job_worker`, `job_tick`, `job_schedule`, `job_bucket`, `job_pause`, `job_result` and
-/// `job_version`, and the sequence `job_claim`. Opening makes them and brings them up to date, if that has not been
-/// done. A program does not open on tables that a newer version has made.
+/// `job_version`, and the sequence `job_claim`. Opening makes them, unless they are there. A program does not
+/// open on tables that a newer version has made, or one before the first release.
 ///
 /// If the program's role must not make tables, call [`migrate`](Self::migrate) as a role that may, before the first
 /// start of each version. The program's role needs no more than this:

@@ -106,6 +106,65 @@ macro_rules! told {
     };
 }
 
+/// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or
+/// the empty text, $10 which are unique, $11 the keys of those that are, $12 the keys of the others, $13 the keys whose jobs keep their
+/// moments if they have not been tried, $14 trace contexts. No two jobs have one key. A row for each job: its id, its key, and whether it is one that
+/// was there. Those without a key have rising ids, in their order. If a job was not stored, it is to be asked again: a single one has
+/// null for its id, and several end in a division by zero.
+///
+/// A job that runs loses its key to one that is not unique, and is retired: it is over when its attempt is. A unique one is skipped if
+/// a job with its key waits or runs, also if that one is locked. So it waits for less: for a transaction that has inserted, moved or
+/// removed a job with that key and is not committed.
+pub(crate) const STORE: &str = "\
+with moment as materialized (
+  select clock_timestamp() as time
+), asked as materialized (
+  select asked.*, coalesce(at, time + make_interval(secs => delay)) as run_at, time
+    from moment, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::float8[], $6::int4[], $7::text[], $8::int2[],
+      $9::text[], $10::bool[], $14::text[]) with ordinality
+      as asked(name, payload, ordering_key, at, delay, max_attempts, key, priority, limit_key, is_unique, traceparent, place)
+), runs as (
+  select id from @schema.job where key = any($12) and claim is not null for update
+), retired as (
+  update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
+), sent as (
+  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
+  select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
+    from asked, (select count(*) from retired) before_the_keys_are_free
+   where not is_unique order by place
+  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
+    name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
+    run_at = case when excluded.key = any($13) and j.attempts = 0 then j.run_at else excluded.run_at end,
+    due = case when excluded.key = any($13) and j.attempts = 0 then j.due else excluded.due end,
+    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
+    limit_key = excluded.limit_key, traceparent = excluded.traceparent
+   where j.claim is null
+  returning id, key, due, run_at
+), made as (
+  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
+  select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
+    from asked where is_unique order by place
+  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
+  returning id, key, due, run_at
+), stored as materialized (
+  select due, run_at from sent union all select due, run_at from made
+), told as (
+  select @notify('') from stored where due limit 1
+), coming as (
+  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
+    from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
+), answered as materialized (
+  select id, key, false as was_skipped from sent
+  union all
+  select id, key, false from made
+  union all
+  select id, key, true from @schema.job j
+   where key = any($11) and (claim is not null or attempts < max_attempts) and not exists (select from made where made.key = j.key)
+), checked as materialized (
+  select 1 / case when (select count(*) from answered) = cardinality($1) or cardinality($1) = 1 then 1 else 0 end as is_all, (select count(*) from told) + (select count(*) from coming) as told
+)
+select id, key, was_skipped, is_all, told from checked left join answered on true";
+
 /// $1 key, $2 moment, $3 delay in seconds
 pub(crate) const RESCHEDULE: &str = concat!("\
 with moment as materialized (
@@ -209,6 +268,14 @@ select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
 
 pub(crate) const MARKED_AT_MOST: i64 = 1000;
 
+/// The error of a claim that is freed because its answer was lost. It is for the history: the job keeps the error of its last run.
+macro_rules! unanswered {
+    () => {
+        "the answer to the claim was lost, and nothing has run"
+    };
+}
+pub(crate) const UNANSWERED: &str = unanswered!();
+
 macro_rules! end {
     ($columns:literal, $history:literal) => {
         concat!(
@@ -236,7 +303,10 @@ macro_rules! end {
     worker = case when discards then j.worker end, untold = discards,
     attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
     max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
-    last_error = case when how = 'freed' and not discards then last_error else coalesce(error, last_error) end,
+    last_error = case when how = 'freed' and not discards then last_error
+      when error = '",
+            unanswered!(),
+            "' then coalesce(last_error, error) else coalesce(error, last_error) end,
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
@@ -399,13 +469,14 @@ select told.id from told
      where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
 
 /// Returns a statement for a transaction of the program's own. It waits for locks as long as the lock time-out of the transaction says,
-/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead.
+/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead, as long as
+/// microseconds can count them.
 pub(crate) fn in_a_transaction(statement: &str) -> String {
     statement
         .replace(" nowait", "")
         .replace(" skip locked", "")
         .replace("@notify(", "pg_notify('@channel', ")
-        .replace("run_at < clock_timestamp() + interval '1 minute'", "isfinite(run_at)")
+        .replace("() + interval '1 minute'", "() + interval '1000 years'")
 }
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of

@@ -15,7 +15,7 @@ use super::{
     machine::Machine,
     moment::moment,
     postgres_queue::PostgresQueue,
-    statements::in_a_transaction,
+    statements::{STORE, in_a_transaction},
     transaction::ask_in_savepoint,
 };
 use crate::{
@@ -23,66 +23,7 @@ use crate::{
     queue::{batch::Batch, engine::NewJob},
 };
 
-/// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or
-/// the empty text, $10 which are unique, $11 the keys of those that are, $12 the keys of the others, $13 the keys whose jobs keep their
-/// moments if they have not been tried, $14 trace contexts. No two jobs have one key. A row for each job: its id, its key, and whether it is one that
-/// was there. Those without a key have rising ids, in their order. If a job was not stored, it is to be asked again: a single one has
-/// null for its id, and several end in a division by zero.
-///
-/// A job that runs loses its key to one that is not unique, and is retired: it is over when its attempt is. A unique one is skipped if
-/// a job with its key waits or runs, also if that one is locked. So it waits for less: for a transaction that has inserted, moved or
-/// removed a job with that key and is not committed.
-const STORE: &str = "\
-with moment as materialized (
-  select clock_timestamp() as time
-), asked as materialized (
-  select asked.*, coalesce(at, time + make_interval(secs => delay)) as run_at, time
-    from moment, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::float8[], $6::int4[], $7::text[], $8::int2[],
-      $9::text[], $10::bool[], $14::text[]) with ordinality
-      as asked(name, payload, ordering_key, at, delay, max_attempts, key, priority, limit_key, is_unique, traceparent, place)
-), runs as (
-  select id from @schema.job where key = any($12) and claim is not null for update
-), retired as (
-  update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
-), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
-    from asked, (select count(*) from retired) before_the_keys_are_free
-   where not is_unique order by place
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
-    name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when excluded.key = any($13) and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when excluded.key = any($13) and j.attempts = 0 then j.due else excluded.due end,
-    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
-    limit_key = excluded.limit_key, traceparent = excluded.traceparent
-   where j.claim is null
-  returning id, key, due, run_at
-), made as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
-    from asked where is_unique order by place
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
-  returning id, key, due, run_at
-), stored as materialized (
-  select due, run_at from sent union all select due, run_at from made
-), told as (
-  select @notify('') from stored where due limit 1
-), coming as (
-  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
-    from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
-), answered as materialized (
-  select id, key, false as was_skipped from sent
-  union all
-  select id, key, false from made
-  union all
-  select id, key, true from @schema.job j
-   where key = any($11) and (claim is not null or attempts < max_attempts) and not exists (select from made where made.key = j.key)
-), checked as materialized (
-  select 1 / case when (select count(*) from answered) = cardinality($1) or cardinality($1) = 1 then 1 else 0 end as is_all, (select count(*) from told) + (select count(*) from coming) as told
-)
-select id, key, was_skipped, is_all, told from checked left join answered on true";
-
-/// How often a transaction asks, at most, for a batch of which a job was not stored.
+/// How often a transaction asks, at most, for jobs of which one was not stored.
 const TRIES: usize = 10;
 
 /// Returns the parameters of [`STORE`].
@@ -116,8 +57,8 @@ fn columns(jobs: &[NewJob], clock: &punctual::Clock) -> Vec<Boxed> {
     ]
 }
 
-/// Returns the handles of jobs from the rows of [`STORE`]; `None` if a job is missing. Of several jobs a key may have no row because a
-/// trigger of the program's own has changed it.
+/// Returns the handles of jobs from the rows of [`STORE`]; `None` if a job is missing. A single one was not stored then, and the statement
+/// is to be asked again. Several are stored, and a trigger of the program's own has changed the key of one: they must not be stored twice.
 fn handles(jobs: &[NewJob], rows: &[Row]) -> Option<Vec<JobHandle>> {
     let handle =
         |job: &NewJob, id, was_skipped| JobHandle { id: JobId(id), name: job.name, was_skipped };
@@ -170,12 +111,16 @@ impl Machine {
         let params = columns(&batch.jobs, self.executor.clock());
         let ask = || async {
             let rows = self.looks.ask(STORE, &borrowed(&params)).await;
-            rows.map_err(|error| if is_left_out(&error) { self.left_out() } else { error })
+            let rows =
+                rows.map_err(|error| if is_left_out(&error) { self.left_out() } else { error })?;
+            match handles(&batch.jobs, &rows) {
+                None if batch.jobs.len() == 1 => Err(self.left_out()),
+                stored => Ok(stored),
+            }
         };
-        let rows = self.again(ask).await?;
+        let stored = self.again(ask).await?;
         self.wake_for(&batch);
-        let stored = handles(&batch.jobs, &rows).ok_or_else(|| self.left_out())?;
-        Ok(batch.handles(&stored))
+        Ok(batch.handles(&stored.ok_or_else(|| self.left_out())?))
     }
 
     fn left_out(&self) -> AskError {
@@ -200,12 +145,13 @@ pub(super) async fn store_in(
     let jobs = [new_job];
     let params = columns(&jobs, machine.executor.clock());
     let statement = machine.address.schema.name_in(&in_a_transaction(STORE));
-    loop {
+    for _ in 0..TRIES {
         let rows = ask_in(transaction, &statement, &borrowed(&params)).await?;
         if let Some(handle) = handle(&jobs, &rows) {
             return Ok(handle);
         }
     }
+    Err(machine.left_out())
 }
 
 impl PostgresQueue {
@@ -232,8 +178,10 @@ impl PostgresQueue {
             let left_some = SqlState::DIVISION_BY_ZERO;
             let params = borrowed(&params);
             let rows = ask_in_savepoint(transaction, &statement, &params, left_some).await?;
-            if let Some(stored) = rows.map(|rows| handles(&batch.jobs, &rows)) {
-                return Ok(batch.handles(&stored.ok_or_else(|| machine.left_out())?));
+            match rows.map(|rows| handles(&batch.jobs, &rows)) {
+                Some(Some(stored)) => return Ok(batch.handles(&stored)),
+                Some(None) if batch.jobs.len() > 1 => break,
+                _ => {}
             }
         }
         Err(machine.left_out().into())

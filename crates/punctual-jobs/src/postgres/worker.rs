@@ -194,8 +194,11 @@ impl Worker {
         let (unwritten, claimed) = tokio::join!(machine.write(ended), self.look(free));
         self.left.put(unwritten.soon, PAUSE);
         self.refused_ends.put(unwritten.refused, machine.settings.heartbeat);
-        for row in claimed {
-            let (machine, job) = (Arc::clone(&self.machine), claimed_by(&row));
+        // The claims of an answer that is so late, or has waited so long for the ends, may be freed beside their runs. They are left to
+        // the heartbeat, which frees what it does not know for the length of the lease.
+        let is_late = self.sources.asked.elapsed() > machine.settings.lease / 2;
+        for row in claimed.iter().filter(|_| !is_late) {
+            let (machine, job) = (Arc::clone(&self.machine), claimed_by(row));
             self.running.spawn(async move {
                 let how = running::run(machine, job.clone()).await;
                 Ended::new(job, how)
@@ -239,10 +242,6 @@ impl Worker {
             Vec::new()
         });
         self.token = self.sources.again.map(|again| Instant::now() + again);
-        // If the answer took longer than the lease, the server may have given its claims to another machine. The next heartbeat frees them.
-        if self.sources.asked.elapsed() > self.machine.settings.lease / 2 {
-            return Vec::new();
-        }
         self.is_full = claimed.len() == free;
         claimed
     }

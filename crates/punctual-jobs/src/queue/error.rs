@@ -35,6 +35,11 @@ pub enum OpenError {
         /// The newest one that this program knows.
         known: i32,
     },
+    /// The tables were made before the first release, and are left as they are.
+    OlderTables {
+        /// Their version.
+        found: i32,
+    },
     /// A setting does not go together with another one.
     Setting(&'static str),
     /// The queue's thread could not be started.
@@ -57,6 +62,11 @@ impl fmt::Display for OpenError {
                 f,
                 "the tables of the jobs have version {found}, and this program knows them up to version {known}: \
                  use the version of punctual-jobs that has made them, or a newer one"
+            ),
+            Self::OlderTables { found } => write!(
+                f,
+                "the tables of the jobs have version {found}, which is older than the first release: let the program that has \
+                 made them finish its jobs, and drop the schema; or use another schema"
             ),
             Self::Setting(what) => f.write_str(what),
             Self::Thread(_) => f.write_str("the thread of the queue could not be started"),

@@ -16,12 +16,14 @@ pub(crate) struct Connection {
     pub(crate) address: Address,
     /// What each session begins with.
     greeting: &'static str,
+    /// What each session prepares next: the key and the text of a statement that nothing behind it is to overtake.
+    pub(crate) prepares: Option<(&'static str, String)>,
     session: Mutex<Option<Arc<Session>>>,
 }
 
 impl Connection {
     pub(crate) fn new(address: Address, greeting: &'static str) -> Self {
-        Self { address, greeting, session: Mutex::default() }
+        Self { address, greeting, prepares: None, session: Mutex::default() }
     }
 
     /// Returns the session of the moment. Callers that come while one is being made wait for the same one.
@@ -32,6 +34,13 @@ impl Connection {
         }
         *session = None;
         let made = Session::open(&self.address, self.greeting).await?;
+        if let Some((key, text)) = &self.prepares {
+            match made.prepare(key, text, &[], CONNECTING).await {
+                // It is prepared again by what asks for it, which is told.
+                Err(error) if error.is_of_the_statement() => {}
+                prepared => drop(prepared?),
+            }
+        }
         Ok(Arc::clone(session.insert(Arc::new(made))))
     }
 

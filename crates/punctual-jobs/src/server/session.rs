@@ -101,14 +101,24 @@ impl Session {
             Some(statement) => statement,
             None => {
                 let types: Vec<Type> = params.iter().map(|param| param.ty()).collect();
-                let text = text();
-                let made = self.wait_for(self.client.prepare_typed(&text, &types), limit).await?;
-                self.prepared.lock().insert(key, made.clone());
-                made
+                self.prepare(key, &text(), &types, limit).await?
             }
         };
         let values: Vec<_> = params.iter().map(|param| param.value()).collect();
         self.wait_for(self.client.query(&statement, &values), limit).await
+    }
+
+    /// Prepares the statement of this key. The server finds the types that are not given.
+    pub(super) async fn prepare(
+        &self,
+        key: &'static str,
+        text: &str,
+        types: &[Type],
+        limit: Duration,
+    ) -> Result<Statement, AskError> {
+        let made = self.wait_for(self.client.prepare_typed(text, types), limit).await?;
+        self.prepared.lock().insert(key, made.clone());
+        Ok(made)
     }
 
     /// Waits for an answer as long as any answer comes within the limit.

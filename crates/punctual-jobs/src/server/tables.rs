@@ -1,4 +1,4 @@
-//! Tables with a version: which one is there, and how they are made or brought up to date.
+//! Tables with a version: which one is there, and how they are made.
 //!
 //! Opening looks first, and makes nothing if the version is right, so a program whose role has rights to rows alone
 //! can open. What is missing is made by one text, which is one transaction, under a lock that the gate and the queue share, because both
@@ -22,6 +22,8 @@ use super::schema::Schema;
 pub(crate) struct Tables {
     /// The name of the table with the versions.
     pub(crate) versions: &'static str,
+    /// The version that the first step makes. No program knows the way from an older one.
+    pub(crate) first: i32,
     /// The steps from each version to the next. A step that was released is not changed any more.
     pub(crate) steps: &'static [&'static str],
 }
@@ -47,10 +49,14 @@ end $prepare$;
 impl Tables {
     /// Returns the version that this program knows.
     pub(crate) fn newest(&self) -> i32 {
-        i32::try_from(self.steps.len()).unwrap_or(i32::MAX)
+        self.versions_of_steps().last().unwrap_or(self.first)
     }
 
-    /// Makes the tables, or brings them up to date, unless they are. Returns the version that is there if this program does not know it:
+    fn versions_of_steps(&self) -> impl Iterator<Item = i32> {
+        (self.first..).take(self.steps.len())
+    }
+
+    /// Takes the steps that are missing. Returns the version that is there if this program does not know it:
     /// nothing is changed then.
     pub(crate) async fn make(
         &self,
@@ -59,7 +65,8 @@ impl Tables {
     ) -> Result<Option<i32>, Error> {
         let mut found = self.version(client, schema).await?;
         let script = schema.name_in(&self.script());
-        while found < self.newest() {
+        let is_known = |found| found == 0 || (self.first..=self.newest()).contains(&found);
+        while is_known(found) && found < self.newest() {
             match client.batch_execute(&script).await {
                 Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                     sleep(AGAIN).await;
@@ -69,12 +76,12 @@ impl Tables {
             // A newer program may have come first.
             found = self.version(client, schema).await?;
         }
-        Ok((found > self.newest()).then_some(found))
+        Ok((!is_known(found)).then_some(found))
     }
 
-    /// Returns the text that makes the tables, or brings them up to date.
+    /// Returns the text that takes the steps.
     fn script(&self) -> String {
-        let guarded = self.steps.iter().zip(1..).map(|(step, made)| {
+        let guarded = self.steps.iter().zip(self.versions_of_steps()).map(|(step, made)| {
             format!(
                 "do $step$ begin\nif (select coalesce(max(version), 0) from @schema.@versions) < {made} then\n\
                  {step}insert into @schema.@versions (version) values ({made});\nend if;\nend $step$;\n"

@@ -1,6 +1,6 @@
 //! Many jobs by one statement, on a server: in a transaction, beside others, and with rows that are refused.
 
-use std::{collections::HashSet, sync::mpsc, time::Duration};
+use std::{collections::HashSet, future::Future, sync::mpsc, time::Duration};
 
 use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobFilter, JobRun, Jobs, QueueError};
@@ -145,4 +145,50 @@ fn batches_of_the_same_keys_do_not_lose_a_job() {
     let ran: HashSet<_> =
         said.iter().filter(|said| said.word == "ran").map(|said| said.numbers[0]).collect();
     assert_eq!(ran.len(), 20);
+}
+
+/// Has another transaction change the rows of the key, and commits it as soon as a statement waits for it.
+async fn while_another_one_does<T>(
+    server: &Server,
+    change: &str,
+    verb: impl Future<Output = T>,
+) -> T {
+    let mut other = server.connect().await;
+    let theirs = other.transaction().await.unwrap();
+    theirs.batch_execute(change).await.unwrap();
+    let their_end = async {
+        server.has_one_wait().await;
+        theirs.commit().await.unwrap();
+    };
+    tokio::join!(verb, their_end).0
+}
+
+/// What the statement saw when it began says that the key is free, or that its job waits. It stores nothing, and is asked again.
+#[test]
+fn a_batch_of_one_job_is_asked_again_when_its_key_was_taken_meanwhile() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let claim =
+        "update punctual.job set claim = 1, worker = 'other 1', attempts = 1 where key = 'k'";
+    let insert = "insert into punctual.job (name, payload, key) values ('work', '{}', 'u')";
+    let replacing = |number| queue.after(LATER, work(number)).key("k");
+    let unique = |number| queue.after(LATER, work(number)).unique("u");
+    block_on(async {
+        let mut client = server.connect().await;
+        replacing(1).enqueue_async().await.unwrap();
+        let stored = async { queue.enqueue_all_async([replacing(2)]).await };
+        let stored = while_another_one_does(&server, claim, stored).await.unwrap();
+        assert_eq!(stored.len(), 1);
+        let transaction = client.transaction().await.unwrap();
+        let stored = queue.enqueue_all_in(&transaction, [replacing(3)]);
+        let stored = while_another_one_does(&server, claim, stored).await.unwrap();
+        assert!(!stored[0].was_skipped);
+        let stored = queue.enqueue_all_in(&transaction, [unique(4)]);
+        let stored = while_another_one_does(&server, insert, stored).await.unwrap();
+        assert!(stored[0].was_skipped);
+        transaction.commit().await.unwrap();
+    });
+    let left = "select count(*), count(key), count(claim) from punctual.job";
+    assert_eq!(server.sql(left), [["4", "2", "2"]]);
 }

@@ -6,13 +6,13 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::JobChange;
+use punctual_jobs::{JobChange, JobRun, Jobs};
 use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::{
     kinds::{Rationed, Work},
-    machine::{sender, start, start_that_polls},
-    support::{block_on, in_time, replica::Said, server::Server},
+    machine::{postgres, sender, start, start_that_polls},
+    support::{LONG, block_on, in_time, opened, replica::Said, server::Server, wait_until},
 };
 
 /// No test waits for it.
@@ -164,4 +164,32 @@ fn no_verb_is_refused_while_other_transactions_that_have_notified_commit() {
     }));
     let log = std::fs::read_to_string(server.place().path().join("log")).unwrap();
     assert_eq!(log.matches("due to lock timeout").count(), 0, "{log}");
+}
+
+/// The verbs wait longer for it than a heartbeat, behind which the lease would end, and the ends of runs. The trigger looks at each commit.
+#[test]
+fn a_heartbeat_waits_for_the_commits_of_others_no_longer_than_its_lease_allows() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let lease = Duration::from_millis(1600);
+    let queue = opened(|| {
+        let jobs = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
+        jobs.open(postgres(&executor, &server.url()).lease(lease))
+    });
+    queue.after(LONG, Work { number: 1, millis: 0 }).ordering_key("dead").enqueue().unwrap();
+    server.sql("create table public.seen (what text, timeout text)");
+    server.sql(
+        "create function note() returns trigger language plpgsql as $$ begin \
+         insert into public.seen values (tg_op, current_setting('lock_timeout')); return null; end $$",
+    );
+    server.sql(
+        "create constraint trigger note after insert or update or delete on punctual.job \
+         deferrable initially deferred for each row execute function note()",
+    );
+    server.sql("update punctual.job set claim = 1, worker = 'dead 1', attempts = 1");
+    queue.now(Work { number: 2, millis: 0 }).ordering_key("s").enqueue().unwrap();
+    let seen = "select distinct what, timeout from public.seen where timeout in ('1s', '200ms') order by what";
+    wait_until("a verb, the sweep and an end", || server.sql(seen).len() == 3);
+    let seen = server.sql(seen);
+    assert_eq!(seen, [["DELETE", "200ms"], ["INSERT", "1s"], ["UPDATE", "200ms"]]);
 }

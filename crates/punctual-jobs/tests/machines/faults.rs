@@ -7,7 +7,7 @@ use std::{
 
 use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
-    HistoryFilter, JobId, JobQueue, JobRun, JobState, Jobs, Postgres, PostgresQueue,
+    HistoryFilter, JobId, JobOutcome, JobQueue, JobRun, JobState, Jobs, Postgres, PostgresQueue,
 };
 use rustix::process::Signal;
 
@@ -18,7 +18,7 @@ use crate::{
     },
     size,
     support::{
-        LONG, opened,
+        LONG, for_some, in_time, opened,
         proxy::Proxy,
         receive, receive_until,
         replica::{Replica, Said},
@@ -373,10 +373,20 @@ fn a_job_that_a_trigger_leaves_out_is_an_error_and_no_storm() {
          $$ begin perform nextval('public.asked'); return null; end $$",
     );
     server.sql("create trigger leave_out before insert on punctual.job for each row execute function public.leave_out()");
-    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap_err();
+    let job = || queue.now(Work { number: 1, millis: 0 });
+    job().enqueue().unwrap_err();
     let asked = || server.value("select last_value from public.asked").parse::<u32>().unwrap();
     // 20, 40, 80 … 1000 ms.
-    assert!((2..20).contains(&asked()), "{}", asked());
+    let asked_before = asked();
+    assert!((2..20).contains(&asked_before), "{asked_before}");
+    crate::support::block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let stored = in_time("an answer", queue.enqueue_in(&transaction, job())).await;
+        let error = stored.unwrap_err();
+        assert!(error.to_string().contains("leaves it out"), "{error}");
+    });
+    assert!(asked() < asked_before + 20, "{}", asked());
 }
 
 /// The server refuses the end of one run, in a statement with the ends of others. Those are written, the slot is free, and the job
@@ -412,6 +422,48 @@ fn an_end_that_is_refused_stops_no_other() {
     server.sql("drop trigger refuse on punctual.job");
     wait_until("its end", || queue.state(ids[3]).unwrap() == JobState::Gone);
     assert_eq!(told.try_recv().ok(), None, "none ran again");
+}
+
+/// An answer to a claim waits for the ends that are written down beside it. After half of the lease it is dropped, because the heartbeat
+/// frees claims that it does not know.
+#[test]
+fn a_claim_that_waits_too_long_for_the_ends_beside_it_does_not_begin() {
+    // A run may end so much before the others that its end is written down alone.
+    for_some("the claim is freed", &[1, 2, 3, 4], |_| slow_ends());
+}
+
+fn slow_ends() -> bool {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (go_on, runs) = (CancellationToken::new(), std::sync::mpsc::channel());
+    let queue = opened(|| {
+        let (go_on, tell) = (go_on.clone(), runs.0.clone());
+        let jobs = Jobs::new().on(move |_: &JobRun, job: Work| {
+            tell.send(job.number)?;
+            go_on.wait();
+            Ok(())
+        });
+        let settings = postgres(&executor, &server.url()).lease(2 * LEASE).heartbeat(LEASE / 15);
+        jobs.open(settings.history(LONG).slots(4))
+    });
+    // The first statement with ends is refused, and the claim is sent before they are asked for one after the other.
+    server.sql("create sequence public.ends");
+    server.sql(
+        "create function public.slow() returns trigger language plpgsql as $$ begin \
+         if nextval('public.ends') = 1 then raise exception 'kept'; end if; \
+         perform pg_sleep(0.9); return old; end $$",
+    );
+    server.sql("create trigger slow before delete on punctual.job for each row execute function public.slow()");
+    let job = |number| queue.now(Work { number, millis: 0 }).enqueue().unwrap();
+    for number in 0..4 {
+        job(number);
+        receive(&runs.1, "a run");
+    }
+    let late = job(4);
+    go_on.cancel();
+    wait_until("its end", || queue.state(late.id).unwrap() == JobState::Gone);
+    let of_it = HistoryFilter { job: Some(late.id), ..HistoryFilter::default() };
+    queue.history(&of_it).unwrap().iter().any(|run| run.outcome == JobOutcome::Released)
 }
 
 /// The server refuses every end. The machine runs no more jobs than would run again if it died: three for each slot.
@@ -481,6 +533,46 @@ fn a_row_that_is_refused_stops_no_sweep() {
     assert_eq!(ran, [0, 1, 2, 4]);
     queue.now(Work { number: 5, millis: 0 }).enqueue().unwrap();
     assert_eq!(receive(&told, "a new one"), 5);
+}
+
+/// The server refuses a job that is to be told, and one of two claims without an answer. The other one is freed all the same, and a
+/// machine that has died is forgotten.
+#[test]
+fn a_row_that_is_refused_keeps_no_claim_without_an_answer() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (say, said) = std::sync::mpsc::channel();
+    let queue = opened(|| {
+        let say = say.clone();
+        let jobs = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
+        let settings = postgres(&executor, &server.url()).lease(LEASE).heartbeat(LEASE / 15);
+        jobs.open(settings.on_event(move |event| drop(say.send(event.to_string()))))
+    });
+    server.sql(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin \
+         if old.payload like '%:3,%' then raise exception 'kept'; end if; return new; end $$",
+    );
+    server.sql("create trigger refuse before update on punctual.job for each row execute function public.refuse()");
+    server.sql(
+        "insert into punctual.job (name, payload, attempts, max_attempts, untold, worker) \
+         select 'work', '{\"number\":3,\"millis\":0}', 1, 1, true, id from punctual.job_worker",
+    );
+    server.sql(
+        "insert into punctual.job (name, payload, attempts, claim, worker) \
+         select 'work', payload, 1, nextval('punctual.job_claim'), id \
+           from punctual.job_worker, (values ('{\"number\":3,\"millis\":0}'), ('{\"number\":4,\"millis\":0}')) job(payload)",
+    );
+    server.sql(
+        "insert into punctual.job_worker values ('dead 1', now() - interval '1 day', 1000000)",
+    );
+    let left = || server.value("select count(*) from punctual.job");
+    wait_until("the other one is freed, and has run", || left() == "2");
+    receive_until(&said, "the event that names the claim", |event| {
+        event.contains("a claim without an answer, of the job")
+    });
+    let workers = || server.value("select count(*) from punctual.job_worker");
+    wait_until("the dead machine is forgotten", || workers() == "1");
+    drop(queue);
 }
 
 /// A table that is locked for two leases: the sweep and the ends wait for it, and the heartbeat does not. The claims stand.

@@ -131,3 +131,15 @@ fn a_unique_job_does_not_wait_for_a_row_that_is_held() {
         transaction.rollback().await.unwrap();
     });
 }
+
+/// No caller waits for the answer to the first verb of a connection, which takes no more round trips than those behind it.
+#[test]
+fn the_first_verbs_of_a_queue_are_carried_out_in_their_order() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let stored = queue.after(LONG, Work { number: 1, millis: 0 }).key("k").enqueue_async();
+    let cancelled = queue.cancel_async("k");
+    stored.wait(LONG).unwrap();
+    assert_eq!(cancelled.wait(LONG).unwrap(), JobChange::Done);
+}

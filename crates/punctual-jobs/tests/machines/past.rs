@@ -4,7 +4,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
-    HistoryFilter, JobOutcome, JobQueue, JobRun, Jobs, PastRun, Postgres, Schedule,
+    HistoryFilter, JobChange, JobId, JobOutcome, JobQueue, JobRun, JobState, Jobs, PastRun,
+    Postgres, Schedule,
 };
 use rustix::process::Signal;
 
@@ -237,5 +238,26 @@ fn a_claim_without_an_answer_is_in_the_history() {
     assert!(begun.elapsed() >= LEASE, "an answer may have been under way");
     assert!(freed.iter().all(|run| run.error.as_ref().unwrap().contains("lost")), "{freed:?}");
     assert_eq!(server.value("select attempts from punctual.job"), "0", "it was no attempt");
+    drop(machine);
+}
+
+/// The text for the history is no error of the job.
+#[test]
+fn a_job_that_was_discarded_keeps_its_error_if_its_claim_had_no_answer() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let machine = start_with(&server, 0, &mortal());
+    let id = server.value(
+        "insert into punctual.job (name, payload, attempts, claim, worker, claimed_at, last_error) \
+         select 'work', '{}', 2, nextval('punctual.job_claim'), id, now(), 'no route' \
+           from punctual.job_worker returning id",
+    );
+    let id = JobId(id.parse().unwrap());
+    assert_eq!(queue.discard(id).unwrap(), JobChange::Signalled);
+    let freed = runs(&queue, &HistoryFilter::default(), 1);
+    assert!(freed[0].error.as_ref().unwrap().contains("lost"), "{freed:?}");
+    let state = queue.state(id).unwrap();
+    assert_eq!(state, JobState::Discarded { last_error: "no route".to_owned() });
     drop(machine);
 }

@@ -175,6 +175,24 @@ fn tables_of_a_newer_version_are_left_alone() {
     assert_eq!(server.value("select max(version) from punctual.job_version"), "1000");
 }
 
+/// They are neither made again nor taken for those of a newer version.
+#[test]
+fn tables_of_a_version_before_the_first_release_are_left_alone() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    server.sql("create schema punctual");
+    server.sql("create table punctual.job_version (version int primary key)");
+    let on = || postgres(&executor, &server.url());
+    for version in [1, 11] {
+        server.sql(&format!("insert into punctual.job_version values ({version})"));
+        for error in [Jobs::new().open(on()).unwrap_err(), on().migrate().unwrap_err()] {
+            assert!(matches!(error, OpenError::OlderTables { found } if found == version));
+            assert!(error.to_string().contains("drop the schema"), "{error}");
+        }
+    }
+    assert_eq!(server.value("select to_regclass('punctual.job') is null"), "t");
+}
+
 /// A machine with a short lease does not take the jobs of one with a long lease, which beats seldom.
 #[test]
 fn each_machine_has_its_own_lease() {

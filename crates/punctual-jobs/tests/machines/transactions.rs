@@ -300,3 +300,23 @@ fn a_key_that_no_queue_accepts_is_refused_in_a_transaction() {
         assert!(matches!(invalid, Err(QueueError::InvalidName(_))), "{invalid:?}");
     });
 }
+
+/// A number of microseconds cannot show the moment, so no notification names it.
+#[test]
+fn a_transaction_takes_jobs_whose_moment_never_comes() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let never = |number| queue.after(Duration::MAX, work(number));
+    queue.after(LATER, work(1)).key("k").enqueue().unwrap();
+    block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        queue.enqueue_in(&transaction, never(2)).await.unwrap();
+        let moved = queue.reschedule_in(&transaction, "k", Duration::MAX).await.unwrap();
+        assert_eq!(moved, JobChange::Done);
+        queue.enqueue_all_in(&transaction, [never(3), never(4)]).await.unwrap();
+        transaction.commit().await.unwrap();
+    });
+    assert_eq!(all(&queue).len(), 4);
+}

@@ -348,3 +348,19 @@ pub(crate) fn a_list_says_what_a_due_job_waits_for<W: World>() {
     assert!(shown.contains("waiting for its ordering key"), "{shown}");
     world.scene().gate.cancel();
 }
+
+pub(crate) fn a_job_of_a_paused_kind_waits_for_a_limit_that_is_reached<W: World>() {
+    let world = W::open(|scene| standard(scene).limit::<Hold>(JobLimit::at_once(1)));
+    let queue = world.queue();
+    queue.now(Hold::new("first")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("first begins"));
+    let waits = queue.now(Hold::new("second")).enqueue().unwrap().id;
+    world.until("the limit", || one(&world, waits).waits_for == Some(JobWait::Limit));
+    queue.pause_kind("hold", None).unwrap();
+    assert_eq!(one(&world, waits).waits_for, Some(JobWait::Limit));
+    world.scene().gate.cancel();
+    world.until("its end", || world.log().has("first ends"));
+    world.until("the place is free", || one(&world, waits).waits_for.is_none());
+    let shown = one(&world, waits);
+    assert!(shown.paused && shown.stage == JobStage::Waiting, "{shown}");
+}

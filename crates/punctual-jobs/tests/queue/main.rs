@@ -110,6 +110,7 @@ suite! {
     },
     outcomes::{
         a_job_that_is_discarded_is_not_tried_again,
+        a_retry_of_a_job_that_was_discarded_is_one_attempt,
         an_attempt_that_is_snoozed_is_not_counted,
         a_job_that_is_snoozed_has_its_key,
         a_job_that_is_snoozed_lets_the_others_go_first,
@@ -164,6 +165,7 @@ suite! {
         a_list_says_how_each_job_stands,
         a_list_has_the_payload_that_was_sent,
         a_list_says_what_a_due_job_waits_for,
+        a_job_of_a_paused_kind_waits_for_a_limit_that_is_reached,
         a_list_is_filtered_and_paged,
         a_discarded_job_that_is_retried_has_one_more_attempt,
         a_waiting_job_that_is_retried_is_due,

@@ -47,6 +47,22 @@ fn judging(scene: &Scene) -> Jobs {
     })
 }
 
+pub(crate) fn a_retry_of_a_job_that_was_discarded_is_one_attempt<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        standard(scene).on(move |run: &JobRun, _: Verdict| {
+            log.say(format!("{} of {}", run.attempt, run.max_attempts));
+            Err(if run.attempt == 1 { JobError::discard("in vain") } else { JobError::new("no") })
+        })
+    });
+    let job = world.queue().now(discard()).max_attempts(5).enqueue().unwrap();
+    world.expect(&["1 of 5", "verdict is discarded after 1"]);
+    assert_eq!(world.queue().retry(job.id).unwrap(), JobChange::Done);
+    let twice =
+        ["1 of 5", "verdict is discarded after 1", "2 of 2", "verdict is discarded after 2"];
+    world.expect(&twice);
+}
+
 pub(crate) fn a_job_that_is_discarded_is_not_tried_again<W: World>() {
     let world = W::open(judging);
     let queue = world.queue();
