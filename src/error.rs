@@ -409,7 +409,7 @@ pub enum ConfigError {
     ZeroKeepAlive,
     /// The bound on waiting tasks is zero. Nothing would ever run, since each task waits a moment for its worker.
     ZeroMaxPending,
-    /// The limit of a [group](crate::Group) is zero. Nothing in it would ever run: pause it instead.
+    /// A [group](crate::Group)'s limit is zero. No member would ever run: pause the group instead.
     ZeroLimit,
     /// The time after which [starvation](crate::Builder::on_starvation) is reported is zero.
     ZeroStarvationTime,

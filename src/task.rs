@@ -243,7 +243,7 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Queues the task again, after its extensions have changed how.
+    /// Queues the task again, in the way its extensions choose.
     #[inline(never)]
     fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
         let (extensions, mut core) = self.split();

@@ -97,7 +97,7 @@ impl Task {
         own.unwrap_or_else(|| self.kind_at_shutdown())
     }
 
-    /// Returns the same for a task without a policy of its own.
+    /// Returns the same, ignoring the task's own policy.
     pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
         if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
     }

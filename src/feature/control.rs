@@ -71,7 +71,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the change to a trigger's schedule; `None` if the task cannot have it. Calls the trigger: user code.
+    /// Returns the change that sets a trigger; `None` if the task cannot have it. Calls the trigger: user code.
     pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
@@ -179,7 +179,7 @@ impl Control {
         self.standing_after(next).due()
     }
 
-    /// Returns when the task is due if its entry is due at `entry`, which may be for a look, and its plan is this.
+    /// Returns when the task is due, given its `plan` and when its `entry` is due, which may be only for a look.
     pub(crate) fn due_by(&self, entry: Timestamp, plan: Timestamp) -> Timestamp {
         Standing { plan, ..self.standing(entry) }.due()
     }

@@ -105,7 +105,7 @@ impl TaskBuilder<'_> {
 }
 
 impl PoolRef {
-    /// Enforces the limit of a one-shot task, if it has one, wherever the limit moves.
+    /// Enforces the limit of a one-shot task, if it has one, even if the limit moves.
     pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
         let Some(timer) = Timer::of(self).filter(|_| !task.is_periodic()) else { return };
         let of_task = Arc::downgrade(task);

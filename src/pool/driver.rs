@@ -1,4 +1,4 @@
-//! The driver: the caller of a pool, in place of all its threads.
+//! The driver: a caller that stands in for all a pool's threads.
 //!
 //! ```text
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A pool with a driver needs no thread: the driver counts as the one worker from its start until termination, and the
-//! queue of the timer thread is there as if that thread had been started (`Timeouts::do_without_thread`). So a
-//! submission, an end and a change of a schedule are the same code as always, and cost the same. The driver takes from
+//! timer thread's queue exists as if that thread had been started (`Timeouts::do_without_thread`). So submitting,
+//! ending and rescheduling a task run the same code as always, and cost the same. The driver takes from
 //! the same queues under the same locks, and runs a task with the same [`Runner`] as a worker.
 //!
 //! # Rounds
@@ -18,31 +18,31 @@
 //! So each task runs at most once, and the call returns whatever its tasks do, even on a clock that stands still.
 //!
 //! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines,
-//! as with a worker. So if its next moment is later than that of its run and had come when the round began, the round
-//! ends where that next run has its place in the order. The caller is told to come back at once.
+//! as with a worker. So if its next deadline is later than this run's and had come when the round began, the
+//! round ends at that next run's place in the order, and tells the caller to come back at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained. A limit is queued anew each time, so a round ends at the sequence that it drew first.
+//! cancelled, moved or drained. Limits are queued anew each time, so a round expires only those queued before it.
 //!
 //! # Termination
 //!
 //! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool
-//! cannot know when its caller comes next. So three threads may be the one that terminates the pool: a shutdown that
+//! cannot know when its caller comes next. So any of three threads may terminate the pool: a shutdown that
 //! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
 //! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to
-//! be too late. The driver is a waiter for each reason: the only one, and so the leader, of both
-//! [queues](crate::queue), and one of the waiters for termination. It is not listed while it runs something, and looks
-//! at everything before it says when to call again. A used waker counts as one that searches, until the next call.
+//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker to wake if that turns out to
+//! be too late. The driver is on every waiter list: the only waiter, and so the leader, of both
+//! [queues](crate::queue), and one of those for termination. It is not listed while it runs something, and looks
+//! at everything before it says when to call again. A used waker counts as a searcher until the next call.
 //!
 //! # The driver's thread
 //!
 //! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker
-//! for as long as the driver lives: a wait of this thread for one of these tasks, or for the end of the pool, would
-//! never end and is refused, as on the only worker of a pool. There is no timer thread either, so a time limit is no
+//! for as long as the driver lives: a wait on this thread for one of these tasks, or for the pool to end, would
+//! never end, so it is refused, as on a pool's only worker. There is no timer thread either, so a time limit is no
 //! reason to let such a wait begin ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};

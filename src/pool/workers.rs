@@ -19,7 +19,7 @@
 //!
 //! > A task that is due never waits while the pool may have another worker.
 //!
-//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*. A started worker
+//! A pool may have as many workers as its core size, or one if that is 0: that many are *wanted*. A started worker
 //! that waits for a task to take is *idle*, and the queue knows it. A worker is *about to search* if it has not looked
 //! for a task yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in
 //! time. The rule follows from this invariant, which holds except while a thread is in one of the steps below:
@@ -30,7 +30,7 @@
 //!
 //! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task it looks
 //!   again: other workers may have retired, or the new one may have found another task.
-//! * *An idle worker that takes an entry*, or one that was about to search, looks at what it leaves behind before it
+//! * *A worker, idle or about to search, that takes an entry* looks at what it leaves behind before it
 //!   runs the entry. If no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that
 //!   finds its next entry at once need not look, since no thread has relied on it.
 //! * *An idle worker that retires* leaves an idle worker behind for a pending task, and two for two tasks. That is more
@@ -45,7 +45,7 @@
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
 //! closed there may be no next step. So a thread that fails then, while no worker is alive, ends the remaining tasks.
-//! No other step checks whether the queue is closed: the tasks that a shutdown leaves fall due as well.
+//! No other step checks whether the queue is closed: tasks left by a shutdown fall due as well.
 //!
 //! # Retiring
 //!
@@ -74,7 +74,7 @@
 //!
 //! A thread changes a setting under the lock of this module, even while workers run. A retiring worker reads it under
 //! that lock. A submission reads it once its task is queued, and a thread that enlarges the core looks at the queue
-//! after the change; by the queue's locks one of the two sees the other. A thread that shrinks the core wakes the
+//! after the change; the queue's locks ensure that one sees the other. A thread that shrinks the core wakes the
 //! workers once; those that are surplus retire after the keep-alive if no task comes.
 //!
 //! The lock protects everything in [`Roster`]. Under it [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
@@ -148,7 +148,7 @@ struct WorkerSlot {
     will_search: bool,
 }
 
-/// The right to start a thread. One thread has it at a time; its drop returns it.
+/// The right to start a thread. One thread at a time has it; a drop returns it.
 pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
 }

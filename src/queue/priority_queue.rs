@@ -9,8 +9,8 @@
 //!
 //! * The [sorted run](sorted_run) has the entries that arrive in deadline order.
 //! * The [`Calendar`] has entries 17 ms or more behind the first one, at a cost that does not depend on their number.
-//!   Most are timeouts, which are cancelled there; the others come to the [near part](near_part), bucket by bucket.
-//! * The [lanes] have bursts that come while the heap is large, and the [heap](array_heap) has all other entries.
+//!   Most are timeouts, which are cancelled there; the others move to the [near part](near_part), bucket by bucket.
+//! * The [lanes] take bursts that come while the heap is large, and the [heap](array_heap) all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
@@ -24,9 +24,9 @@
 //! # The head
 //!
 //! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that
-//! takes the first near entry out also brings the nearest buckets near as needed
-//! ([`settle_until`](PriorityQueue::settle_until)), up to a work limit or a bucket of several chunks. Only then is the
-//! head a mere *bound*: the floor. This is never later than the first deadline, so a thread that waits for it is not
+//! takes out the first near entry also brings the nearest buckets near as needed
+//! ([`settle_until`](PriorityQueue::settle_until)), but stops at a work limit or a bucket of several chunks. Then the
+//! head is only a *bound*: the floor. This is never later than the first deadline, so a thread waiting for it is not
 //! late. A thread that finds it due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants

@@ -2,7 +2,7 @@
 //!
 //! Each of its heaps, the *stripes* ([`stripe`]), has its own lock. A thread always offers to the same stripe, so
 //! threads that submit at the same time do not contend. An element's ticket names its stripe, so removal is direct and
-//! exact. An element that waits for no moment is *parked* in a second heap of its stripe.
+//! exact. An element not waiting for a time is *parked* in a second heap of its stripe.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -22,7 +22,7 @@
 //! the other heads after B was admitted, and so after A was. A cannot be on its way from a stripe to the list, because
 //! that move takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
 //!
-//! If two heads are *equal*, the sequences decide, and they are behind the locks. For the list and one stripe, the
+//! If two heads are *equal*, the sequences decide; reading them needs the locks. For the list and one stripe, the
 //! thread holds both locks anyway. Equal heads of two stripes are rare: `pop_among_equals` takes all locks.
 //!
 //! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer takes only its stripe's.

@@ -285,7 +285,7 @@ impl Triggered {
         }
     }
 
-    /// Forgets the trigger's own plan: the next run is planned otherwise, on the executor's clock.
+    /// Drops the trigger's own plan: the next run is planned without it, on the executor's clock.
     pub(crate) fn leave_plan(&mut self) {
         (self.wall, self.offset) = (None, Duration::ZERO);
     }

@@ -75,7 +75,7 @@ pub enum NamedRun {
 
 pub(super) type RunReport = Result<Next, Failure>;
 
-/// The next step, by what a run has returned.
+/// What a run's return value says to do next.
 #[derive(Debug)]
 pub enum Next {
     Planned,

@@ -47,7 +47,7 @@ impl RunOutcome {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
 
-    /// Takes out the failure. `Exhausted` fills its place, and means nothing there.
+    /// Takes out the failure. `Exhausted` takes its place, and means nothing there.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
         match mem::replace(self, Self::Exhausted) {
             Self::Ended(Err(failure)) | Self::Failed(_, failure) => Some(failure),
@@ -106,7 +106,7 @@ impl Plan {
         self.schedule.triggered()?.attempt
     }
 
-    /// Returns the policy for a run that failed. With `stop`, a trigger that retries would try nothing again.
+    /// Returns the policy for a run that failed. With `stop`, a trigger that retries would never retry.
     fn policy(&self) -> FailurePolicy {
         let default = if self.retries() { FailurePolicy::resume() } else { FailurePolicy::stop() };
         self.on_failure.unwrap_or(default)
@@ -135,7 +135,7 @@ impl Plan {
 
     // Changes to the plan, under the task's lock.
 
-    /// Sets the schedule. Returns the one before, for the caller to drop with no lock held.
+    /// Sets the schedule. Returns the old one, for the caller to drop with no lock held.
     pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
         schedule.missed = self.schedule.missed;
         self.note_skipped(0);

@@ -35,7 +35,7 @@ pub enum FailureSource {
     Drop,
     /// The callback for [slow runs](crate::Builder::on_slow_run).
     SlowRun,
-    /// An [observer](crate::Observer), when it was told of a task that was taken or of a run that has ended.
+    /// An [observer](crate::Observer), when told that a task was taken or that a run has ended.
     Observer,
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,

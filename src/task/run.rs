@@ -197,7 +197,7 @@ impl Run {
         CURRENT.is_set().then(|| CURRENT.with(look))
     }
 
-    /// Returns `true` if the calling thread is in a run of the task.
+    /// Returns `true` if the calling thread is running the task.
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
     }

@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// F31, M43, M44: a task that is cancelled while it runs has ended at once, and the worker's result is not kept.
+    /// F31, M43, M44: a task that is cancelled while it runs ends at once, and the worker's result is not kept.
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();

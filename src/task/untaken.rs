@@ -30,7 +30,7 @@ pub(super) fn failure_of<T: 'static>(result: &T) -> Option<Failure> {
     if is_result::<T>() { failure(&discriminant(result), result, type_name::<T>()) } else { None }
 }
 
-/// Compiled once, and not for every type of result.
+/// Compiled once, not once for each result type.
 #[cold]
 fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure> {
     if format!("{variant:?}") != "Discriminant(1)" {

@@ -140,7 +140,7 @@ impl Throttled {
         self.caller.call(|_, _| 0)
     }
 
-    /// Cancels the task when this is dropped, and with it a run that calls wait for.
+    /// Cancels the task, and any run that calls wait for, when this is dropped.
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
         self.caller.cancels_on_drop = true;

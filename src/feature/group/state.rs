@@ -11,7 +11,7 @@
 //!
 //! # The order
 //!
-//! Pending members are in an ordered set, by the moment when they are due and then by their sequence, as in the queue.
+//! Pending members are in an ordered set, by deadline and then by sequence, as in the queue.
 //! A member may start if fewer than *free* members come before it, where *free* is the number of permits left. That
 //! order is strict: of two workers that have taken two members, the one with the later member is refused even if it
 //! asks first and a permit is free.
@@ -22,11 +22,11 @@
 //! about to let go. Every step that gives a member another rank, or the group another number of permits, ends by
 //! looking for parked members among the first *free*: when a run or a pause ends, when a member leaves, is queued again
 //! or gets another plan, and when the limit or the pool size changes. Under the group's lock, the thread marks those
-//! members as no longer parked; after it has released the lock, it moves their entries to when they are due. No user
+//! members as no longer parked; after it has released the lock, it moves their entries to their deadlines. No user
 //! code runs in between.
 //!
 //! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second
-//! time, so it sees a permit that was released since the refusal. A later step finds the member parked; the thread that
+//! time, so it sees a permit released since the refusal. A later step finds the member parked; the thread that
 //! lets it go waits for the task's lock, and finds the entry in the queue. A member that starts takes one permit and
 //! frees one place before the others, so no other member's turn changes.
 //!
@@ -37,10 +37,10 @@
 //!
 //! # Members that are not known yet
 //!
-//! A task enters its group when its submission has put it into the queue, or when a worker asks for it, whichever is
-//! first. Before that it has no place in the order, since a submitter that waits for room may wait for a task behind
-//! it. A submission under way keeps a group that was shut down from ending ([`Joining`]), so one that waits for room
-//! learns of the shutdown.
+//! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first.
+//! Before that it has no place in the order, since a submitter that waits for room may wait for a task behind its
+//! own. A submission under way keeps a group that was shut down from ending ([`Joining`]), so a submitter that waits
+//! for room learns of the shutdown.
 
 use std::task::Waker;
 

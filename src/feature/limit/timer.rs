@@ -52,7 +52,7 @@ pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
     Node::alarm(Alarm::Act(Box::new(|| POOL.with(|pool| act(pool)))))
 }
 
-/// Acts on a limit that has come. The caller is a party to the termination.
+/// Acts on an expired limit. The caller is a party to the termination.
 pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
     POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }

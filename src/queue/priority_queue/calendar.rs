@@ -43,7 +43,7 @@ use super::{
 /// The level of the nearest entries, 2²⁴ ns (17 ms) behind the first one. So of a million tasks due within a second,
 /// the heap has one in sixty at a time, and stays in cache.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
-/// An entry that is due fewer nanoseconds than this after the first one stays out of the calendar.
+/// An entry due less than this many nanoseconds after the first one stays out of the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
 /// The number of places of a level: twice the number of buckets that it needs for a given first entry.
 const RING: usize = 32;

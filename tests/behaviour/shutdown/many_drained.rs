@@ -68,6 +68,9 @@ fn all_are_dropped_when_it_returns() {
         executor.schedule(DAY, move || drop(captured)).unwrap()
     };
     let futures: Vec<ScheduledFuture<()>> = (0..MANY).map(submit).collect();
+    // Where another test has a subscriber listen, each task is traced, by this thread.
+    #[cfg(feature = "tracing")]
+    let _quiet = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::default());
     drop(executor.shutdown_now());
     assert_eq!(Arc::strong_count(&noting.0), 1);
     futures.iter().for_each(|future| assert_cancelled(future, CancelReason::ShutdownNow));
