@@ -213,7 +213,7 @@ impl Board {
             JobOutcome::Cancelled => drop(state.remove(id)),
             JobOutcome::Discarded => discarded = state.discard(id, error),
             _ => {
-                // What is snoozed or released is no attempt.
+                // A run that was snoozed or released counts as no attempt.
                 entry.begun -= u32::from(ended != JobOutcome::Failed);
                 if ended == JobOutcome::Failed {
                     entry.last_error = error;

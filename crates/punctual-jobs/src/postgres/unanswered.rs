@@ -1,7 +1,9 @@
 //! The claims of this machine that it does not know of: the answer to each was lost, or is under way.
 //!
-//! What is under way becomes known soon, or is dropped by the worker. So a claim is lost once two looks, as far apart as the lease, have
-//! found it unknown. As for a [dead](super::dead) worker, this machine's monotonic clock measures that, which no step of the server's moves.
+//! A worker learns soon of a claim whose answer is under way, or drops it unrun if half a lease has passed meanwhile. So
+//! the heartbeat takes a claim for lost once two looks, a lease apart, have found it unknown, and no run of it can begin
+//! after that. This machine's monotonic clock measures the time, as for a [dead](super::dead) worker: no step of the
+//! server's clock changes it.
 
 use std::{collections::HashMap, time::Duration};
 

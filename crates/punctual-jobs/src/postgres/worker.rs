@@ -194,8 +194,8 @@ impl Worker {
         let (unwritten, claimed) = tokio::join!(machine.write(ended), self.look(free));
         self.left.put(unwritten.soon, PAUSE);
         self.refused_ends.put(unwritten.refused, machine.settings.heartbeat);
-        // The claims of an answer that is so late, or has waited so long for the ends, may be freed beside their runs. They are left to
-        // the heartbeat, which frees what it does not know for the length of the lease.
+        // If the answer came this late, or waited this long for the ends, the heartbeat may free its claims while their
+        // runs go on. So the worker begins none of them; the heartbeat frees each that stays unknown for a lease.
         let is_late = self.sources.asked.elapsed() > machine.settings.lease / 2;
         for row in claimed.iter().filter(|_| !is_late) {
             let (machine, job) = (Arc::clone(&self.machine), claimed_by(row));
