@@ -2,8 +2,8 @@
 //! not admitted.
 //!
 //! The holder of a [`DrainedTask`] runs it or drops it. Either way its future completes, so no thread waits forever. A
-//! submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the error
-//! of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
+//! submission moves its closure into a task before the pool decides about the task. When the pool rejects it, the error
+//! of the submission owns the task ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
@@ -37,7 +37,7 @@ pub struct DrainedTasks {
     may_share: fn() -> bool,
 }
 
-/// What a task keeps of an executor that it has left.
+/// What a task that has left the queue keeps of its executor.
 #[derive(Clone)]
 pub(crate) struct DetachedContext {
     pub(crate) clock: Clock,
@@ -76,16 +76,16 @@ impl ExactSizeIterator for DrainedTasks {}
 
 impl FusedIterator for DrainedTasks {}
 
-/// From how many tasks on a second thread shares the drop.
+/// The least number of tasks for which a second thread shares the drop.
 const MANY: usize = 64 << 10;
 
-/// The stack of that thread: drops may nest as deeply as on a main thread.
+/// The stack size of the second thread, in bytes: drops may nest as deeply as on a main thread.
 const STACK: usize = 8 << 20;
 
 impl Drop for DrainedTasks {
     fn drop(&mut self) {
         if trace::is_listening() {
-            // One by one: each is traced with its number.
+            // One by one, since each task is traced with its id.
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
@@ -104,7 +104,7 @@ impl Drop for DrainedTasks {
             }
         };
         thread::scope(|scope| {
-            // If there is no second thread, this one does all.
+            // If no second thread can be started, this thread drops all.
             let builder = thread::Builder::new().name("punctual-drop".into()).stack_size(STACK);
             let _second = builder.spawn_scoped(scope, share);
             share();
@@ -146,12 +146,12 @@ impl fmt::Debug for DrainedTasks {
 /// ```
 #[must_use = "dropping a pending task cancels it"]
 pub struct DrainedTask {
-    /// `None` once it has been run.
+    /// `None` once the task has been run.
     pub(crate) task: Option<Arc<Task>>,
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
-    /// The reason for its end if it is dropped.
+    /// Why the task ends if it is dropped, or if it is a series and its one run by hand is over.
     reason: CancelReason,
 }
 

@@ -1,4 +1,4 @@
-//! The types in which queue, task and pool describe one queue entry.
+//! The types in which the queue, the tasks and the pool describe a queue entry.
 
 use crate::time::Timestamp;
 
@@ -10,7 +10,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Returns the ticket of an entry that has no slot: it is found by its sequence, if at all.
+    /// Makes a ticket without a slot: only the sequence leads to the entry, if there is one.
     pub(crate) const fn without_slot(sequence: u64) -> Self {
         Self { slot: u32::MAX, sequence }
     }
@@ -19,7 +19,7 @@ impl Ticket {
         self.slot != u32::MAX
     }
 
-    /// Returns the ticket of the same entry after it has been queued again, into this slot.
+    /// Returns the ticket of the same entry in `slot`; without a slot, this ticket.
     pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
         Self { slot: slot.unwrap_or(self.slot), ..self }
     }
@@ -30,7 +30,7 @@ impl Ticket {
 pub(crate) enum Timing {
     /// In a heap, for this moment.
     At(Timestamp),
-    /// Beside the heaps, until something moves it. `due` decides how it is shown, ordered and shut down.
+    /// Beside the heaps, until a thread moves it. Listings, order and shutdown treat the entry as due at `due`.
     Parked { due: Timestamp },
 }
 
@@ -59,37 +59,36 @@ impl From<Timestamp> for Timing {
     }
 }
 
-/// Why an element is queued again. As a number each reason is a bit, so that a queue can list [those that it
+/// Why an element is queued again. As a number each reason is a bit, so that a queue can list [the reasons that it
 /// admits](crate::queue::Admission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {
-    /// It is between two runs of its series.
+    /// The element is between two runs of its series.
     NextRun = 2,
-    /// It runs once, and its run was put off, or its call is tried again.
+    /// The element runs once, and its run was put off, or its call is retried.
     PutOff = 4,
-    /// It runs once, is due, and has to wait for its turn.
+    /// The element runs once, is due, and has to wait for its turn, or for an answer.
     Turn = 8,
-    /// The same for an element of a series.
+    /// The same, for an element of a series.
     SeriesTurn = 16,
-    /// Whatever it waits for, any shutdown that keeps anything keeps it.
+    /// The element's own policy has each graceful shutdown keep it, whatever it waits for.
     Kept = 32,
-    /// Whatever it waits for, no shutdown keeps it.
+    /// The element's own policy has no shutdown keep it, whatever it waits for.
     Unkept = 64,
 }
 
-/// The outcome of moving an entry.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// It waits for another moment, or is parked; in this slot, if that has changed.
+    /// The entry now waits for another moment, or is parked; in this slot, if the slot has changed.
     To(Option<u32>),
-    /// It waits where it did: nothing else was chosen, or there was no room.
+    /// The entry waits where it did: no other place was chosen, or there was no room.
     Declined,
     Absent,
 }
 
-/// Moves the entry of one task, which is in this slot as far as the task knows; called under the task's lock. Under the
-/// queue's locks, the second argument is told when the entry is due and whether its queue is open, and returns where
-/// the entry goes, or `None` to leave it.
+/// Moves the entry of one task; called under the task's lock. The first argument is the entry's slot, as far as the
+/// task knows. The second, called under the queue's locks, is told when the entry is due and whether its queue is open,
+/// and returns where the entry goes, or `None` to leave the entry.
 pub(crate) type MoveEntry<'a> =
     dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

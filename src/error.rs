@@ -1,8 +1,8 @@
-//! The errors of an executor and of its tasks, except for those that own a task: these are beside the calls that return
-//! them. The `Display` of each says what happened, and what to do about it.
+//! The errors of an executor and of its tasks. Errors that own a task are beside the calls that return them. The
+//! `Display` of each says what happened, and what to do about it.
 //!
 //! A [`Failure`] says why a run or a hook failed, or a periodic task ended. Of its four kinds, only a panic has a
-//! payload. That is a user's value, so the crate reads and drops it through [`unwind`](crate::unwind).
+//! payload. A payload is a user's value, so the crate reads and drops it through [`unwind`](crate::unwind).
 
 use std::{any::Any, error::Error, fmt, io, time::Duration};
 
@@ -37,7 +37,7 @@ pub enum TaskError {
     /// The task failed: it panicked, or a run of a repeated task returned an `Err` or exceeded its time limit, and the
     /// task's [policy](crate::FailurePolicy) ended it.
     Failed(Failure),
-    /// The [trigger](crate::Trigger) of a repeated task has ended, and no run has returned a value.
+    /// The [trigger](crate::Trigger) of a repeated task has no next run, and no run has returned a value.
     Exhausted,
     /// The task was cancelled before it had a result.
     Cancelled(CancelReason),
@@ -187,12 +187,12 @@ impl Failure {
         Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))
     }
 
-    /// Calls user code for the error's message: the caller holds no lock.
+    /// Makes a failure from a user's error. Calls user code for the message: the caller holds no lock.
     pub(crate) fn of_error(error: BoxedError) -> Self {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
-    /// Returns a failure without a value: no code failed, or its `Err` has been dropped.
+    /// Makes a failure without a value: no code failed, or its `Err` has been dropped.
     pub(crate) fn of_nothing(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
         Self::new(kind, message, Origin::Nothing)
     }
@@ -261,7 +261,7 @@ impl Failure {
     }
 }
 
-/// The verb of a sentence that begins with what failed: `the task panicked: …`.
+/// The rest of a sentence that begins with what failed: `the task panicked: …`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind() {
@@ -311,7 +311,7 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    /// The reasons, by their numbers, with their texts.
+    /// The reasons with their texts, each at the index of its number.
     pub(crate) const ALL: [(Self, &str); 9] = [
         (Self::Requested, "cancellation was requested"),
         (Self::Shutdown, "the executor was shut down"),

@@ -10,7 +10,7 @@ use crate::sync::Arc;
 
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BITS: u32 = DIGITS.len().trailing_zeros();
-/// The number of digits of the largest number.
+/// The number of digits of the largest id.
 const LONGEST: u32 = u64::BITS.div_ceil(BITS);
 const GROUP: u32 = 4;
 
@@ -119,7 +119,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Returns the number with one more digit, or `None` if that is no digit, or one too many.
+/// Returns the number with one more digit; `None` if `digit` is no digit, or is one too many.
 fn append(number: u64, digit: u8) -> Option<u64> {
     let digit = match digit.to_ascii_lowercase() {
         b'o' => b'0',
@@ -180,7 +180,7 @@ mod tests {
         assert!(ParseTaskIdError(()).to_string().contains("2v-9qk0"));
     }
 
-    /// The digits of a text, as `Display` writes them, without zeros in front.
+    /// Returns the digits of a text, as `Display` writes them, without leading zeros.
     fn digits(text: &str) -> String {
         let plain: String = text
             .to_ascii_lowercase()

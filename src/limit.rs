@@ -1,7 +1,7 @@
 //! Limits on how long a call may block: a duration, an instant, a token, or a time and a token.
 //!
-//! The call that receives a limit counts it from its own start, on its own clock. An answer takes precedence: the wait
-//! looks for one once more when the limit is reached.
+//! The call that receives a limit counts it from its own start, on its own clock. An answer takes precedence: a wait
+//! that reaches its limit looks for an answer once more.
 
 use std::{
     error::Error,
@@ -75,8 +75,8 @@ impl Limit {
         }
     }
 
-    /// Blocks until `poll` has an answer; returns `None` if the limit is reached first. `deadline` is the deadline of
-    /// this limit, read when the call began. `poll` may leave this thread's waker registered.
+    /// Blocks until `poll` has an answer; returns `None` if the limit is reached first. `deadline` is when the time is
+    /// up, computed when the call began. If there is no answer, `poll` may have left this thread's waker registered.
     pub(crate) fn block<R>(
         &self,
         clock: &Clock,

@@ -92,8 +92,8 @@ pub(crate) enum Decision {
     Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A permit for a task that is not in the queue yet. Dropping this releases the permit, since a handler may panic after
-/// it has the answer.
+/// A capacity permit for a task that is not in the queue yet. Dropping this releases the permit, since a handler may
+/// panic after its wait for room.
 pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {
@@ -165,7 +165,7 @@ impl<'a> RejectedTask<'a> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn keep(self) -> (DrainedTask, Rejection) {
-        // From now on any thread may run it.
+        // From now on any thread may run the task.
         if let Some(task) = &self.task.task {
             task.give_away();
         }
@@ -174,7 +174,8 @@ impl<'a> RejectedTask<'a> {
 
     /// Submits the task once more, and asks the handler again if it is not admitted. If the executor was shut down,
     /// this is [`abort`](Self::abort); if the task's group was shut down meanwhile, the submission fails with
-    /// [`GroupShutdown`](RejectionReason::GroupShutdown). The same holds for the two verbs below.
+    /// [`GroupShutdown`](RejectionReason::GroupShutdown). The same holds for [`discard_oldest`](Self::discard_oldest)
+    /// and [`wait_for_room`](Self::wait_for_room).
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }

@@ -1,4 +1,4 @@
-//! The schedule of a periodic task: when it runs next, by arithmetic or by asking a trigger.
+//! The schedule of a periodic task: when the task runs next, by arithmetic or by asking a trigger.
 //!
 //! A **fixed delay** plans the next run one delay after the end of the last.
 //!
@@ -19,7 +19,7 @@
 //! once.
 //!
 //! Two policies have a *starting deadline* as well ([`MissedRuns::leaves_out`]). The worker checks it as the last step
-//! before the body, so nothing that makes a run late has to know of it.
+//! before the body, so no code that makes a run late has to know of the deadline.
 
 mod triggered;
 
@@ -101,7 +101,7 @@ pub enum MissedRuns {
 }
 
 impl MissedRuns {
-    /// The lateness up to which a run is on time: how late a healthy system wakes threads.
+    /// The least lateness at which `Skip` may leave a run out: a healthy system wakes its threads sooner.
     const ON_TIME: Duration = Duration::from_millis(1);
     /// The lateness up to which `Skip` lets a run start if the next one is not due. Quartz's default is a minute, and
     /// Temporal accepts no less than ten seconds.
@@ -131,15 +131,15 @@ pub(crate) struct Schedule {
     pub(crate) missed: MissedRuns,
 }
 
-/// The two kinds that Java has are planned here, with no allocation and no dynamic call.
+/// The kinds of schedules. The two that Java has are planned here, with no allocation and no dynamic call.
 enum Kind {
-    /// Spans are in nanoseconds, which keeps the whole at two words.
+    /// In nanoseconds, as is the delay, so that a kind takes two words.
     FixedRate(u64),
     FixedDelay(u64),
     Trigger(Box<Triggered>),
-    /// A trigger that has no run.
+    /// A trigger without a first run. The submission is refused.
     Never,
-    /// A trigger behind a gate, with moments that would differ from replica to replica.
+    /// A trigger behind a gate whose moments would differ from replica to replica. The submission is refused.
     Unshared,
 }
 
@@ -159,8 +159,8 @@ impl Schedule {
         Self { kind: Kind::FixedDelay(saturating_nanos(delay)), missed }
     }
 
-    /// Returns the schedule of a trigger, and the moment of its first run. `shared` is for a task with a gate: its
-    /// name, if it has one. Calls the trigger, which is user code.
+    /// Returns the schedule of a trigger, and the moment of its first run. `shared` is `Some` if the task has a gate,
+    /// with the name of the task, if it has one. Calls the trigger, which is user code.
     pub(crate) fn of<G: Trigger>(
         mut trigger: G,
         missed: MissedRuns,
@@ -191,8 +191,8 @@ impl Schedule {
         }
     }
 
-    /// Returns `true` if a run planned for `planned` must no longer start at `now`. If it was already due when a caller
-    /// last asked for it, its lateness counts from then (`asked`). Calls the trigger, which is user code.
+    /// Returns `true` if a run planned for `planned` must no longer start at `now`. If a caller last asked for the run
+    /// at a later moment, `asked`, its lateness counts from then. Calls the trigger, which is user code.
     pub(crate) fn is_overdue(
         &mut self,
         planned: Timestamp,
@@ -211,7 +211,7 @@ impl Schedule {
         }
     }
 
-    /// Returns how far apart the runs are, if that is known.
+    /// Returns the period, or the delay between runs; `None` for a trigger.
     pub(crate) fn regular(&self) -> Option<Duration> {
         match self.kind {
             Kind::FixedRate(span) | Kind::FixedDelay(span) => Some(Duration::from_nanos(span)),
@@ -230,8 +230,8 @@ impl Schedule {
         }
     }
 
-    /// Plans the run after one planned and started at these moments. `ended` says when that one ends, and reads the
-    /// clock if need be. Returns `None` if a trigger has to be [asked](Triggered::ask).
+    /// Plans the run that follows a run planned and started at these moments. `ended` returns when that run ended, and
+    /// may read the clock. Returns `None` if a trigger has to be [asked](Triggered::ask).
     #[inline(always)]
     pub(crate) fn plan(
         &self,
@@ -262,12 +262,12 @@ impl Schedule {
         })
     }
 
-    /// Returns `true` if the next run is planned on the wall clock, whose moments here are estimates.
+    /// Returns `true` if the next run is planned on the wall clock, so that its `Timestamp` is an estimate.
     pub(crate) fn is_estimated(&self) -> bool {
         self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
 
-    /// Returns how the plan for the next run stands by the wall clock; `None` if that plan is on another.
+    /// Compares the plan for the next run with the wall clock; `None` if that run is not planned on that clock.
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         self.triggered()?.view_wall()
     }
@@ -281,7 +281,7 @@ impl Schedule {
     }
 }
 
-/// Returns the last moment whose run is too late to be made up for.
+/// Returns the last moment whose run is, at `now`, too late to be made up for.
 pub(crate) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }
@@ -389,7 +389,6 @@ mod tests {
         assert_eq!(rate(MissedRuns::Burst).covered(at(10), at(45)), 0);
     }
 
-    /// A periodic task is no larger than it has to be.
     #[test]
     fn a_period_is_two_words_and_its_policy_is_two() {
         assert_eq!(size_of::<Schedule>(), 32);

@@ -1,12 +1,12 @@
-//! A task: one allocation that holds a closure, then its result, and the wakers of its waiters.
+//! A task: one allocation for a closure and, later, its result.
 //!
 //! # Parts
 //!
 //! * A [`Node`] is what the queue, the worker and the future share. **One lock** protects its state ([`state`])
 //!   together with the closure and the result, so the three can never disagree.
-//! * Only the [`payload`] knows the closure's type, and it moves closure and result in and out of the node. All
-//!   decisions are compiled once: they see a [`Task`], which is a node without its types, and, under its lock, its
-//!   [`Parts`].
+//! * Only the [`payload`] knows the closure's type, and it moves closure and result in and out of the node. The code
+//!   that decides is compiled once: it sees a [`Task`], which is a node without its types, and, under the lock, the
+//!   node's [`Parts`].
 //! * A periodic task has a [`Plan`]: its schedule and its counts.
 //! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
 //!   feature that decides about runs is one of the [`extensions`]. So a plain task with an eight-byte closure takes
@@ -21,34 +21,34 @@
 //!                               Hooks::invoke ──▶ before, closure, after
 //! ```
 //!
-//! A [`Run`], passed by reference, says which run of which task it is.
+//! A [`Run`], passed by reference, identifies the task and the run.
 //!
 //! # Who may call what
 //!
 //! | who | does |
 //! |---|---|
 //! | the submitter | makes the node and queues it |
-//! | the worker that took it from the queue | `run`, then `requeue` if the verdict is `Again` |
+//! | the worker that took the task from the queue | `run`, then `requeue` if the verdict is `Again` |
 //! | any holder of a handle, and the pool | `cancel`, at any time |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
 //! The lock is held only while the state changes. The worker takes the closure out to run it. A closure that will not
-//! run, a result that no call will take, and wakers are taken out as well, and are dropped or woken through
+//! run, a result that no call will take, and wakers are taken out as well, and are dropped or called through
 //! [`unwind`](crate::unwind) after the lock is released. One step publishes the result and takes the list of waiters
-//! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** user values are dropped
-//! ([`end`]).
+//! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** the values that the task leaves
+//! are dropped ([`end`]).
 //!
 //! # A result that no call will take
 //!
 //! The result is dropped with the node, once the worker and the future have released it. Other handles would keep the
-//! node, so a future that has made others abandons its result when it is dropped. So does a future of a `Result`, whose
-//! `Err` is then [reported](untaken).
+//! node, so a future that has made handles abandons the result when it is dropped. So does a future of a `Result`,
+//! whose `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
-//! A queue slot locates a task's entry, for cancelling in O(log n). The future keeps the first one. A task that
-//! is queued again or moved may get another, which its [`Plan`] or its extras record in the same step, under the
-//! task's lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the queue
+//! A queue slot locates a task's entry, for cancelling in O(log n). The future keeps the first slot. A task that is
+//! queued again or moved may get another, which its [`Plan`] or its extras record in the same step, under the task's
+//! lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the queue
 //! compares sequence numbers, and never reuses one.
 
 mod alarm;
@@ -108,7 +108,7 @@ use crate::{
 };
 
 impl Task {
-    /// Reads or changes the task, under its lock.
+    /// Calls `look` with the parts of the task, under its lock.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
         let mut cell = self.cell().lock();
         let mut parts = cell.open();
@@ -126,7 +126,8 @@ impl Task {
         });
     }
 
-    /// Returns why the plan is refused, by when a worker is to take the task, and whether it has a trigger.
+    /// Returns why the plan is refused, if it is, when a worker has to check it, if at all, and whether it has a
+    /// trigger.
     pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
         self.with(|parts| {
             let look = parts.look();
@@ -139,7 +140,7 @@ impl Task {
         self.with(|parts| add(parts.extras()));
     }
 
-    /// Returns the token of the task, and makes it if there is none yet.
+    /// Returns the token of the task. Makes one, a child of `parent`, if there is none yet.
     pub(crate) fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
         self.with(|parts| {
@@ -148,15 +149,14 @@ impl Task {
         })
     }
 
-    /// Cancels the token of a task that was cancelled while its body ran, if the body still runs.
+    /// Cancels the token of a task that was cancelled during a run, if the body is still running.
     pub(crate) fn signal(&self, parent: &CancellationToken) {
         if self.with(|parts| parts.stage.runs_on()) {
             self.token(parent).cancel();
         }
     }
 
-    /// Returns `true` if the task can end without a worker: a timer thread watches its limit, or code outside the pool
-    /// may run it.
+    /// Returns `true` if a timer thread watches the task's time limit, or code outside the pool may run the task.
     pub(crate) fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
         self.with(|parts| {
             let expires = parts.expiry().is_some_and(|moment| moment < Timestamp::NEVER);
@@ -164,7 +164,7 @@ impl Task {
         })
     }
 
-    /// Returns `true` if the task has not ended, and needs a worker for that.
+    /// Returns `true` if the task has not ended, and cannot end without a worker.
     pub(crate) fn needs_worker(&self, has_timer_thread: bool) -> bool {
         !self.state().is_done() && !self.may_end_without_worker(has_timer_thread)
     }
@@ -186,11 +186,9 @@ impl Task {
         self.with(|parts| parts.name())
     }
 
-    /// Queues a task again between two runs, or after its run was put off. `enqueue` is called under the task's lock;
-    /// it returns the slot of the queue, or `None` if the queue no longer accepts the task.
+    /// Queues the task again, between two runs or after a run was put off. Calls `enqueue` under the task's lock.
     ///
-    /// The worker that has taken an entry owns the task until this call, which applies the changes that other threads
-    /// have noted meanwhile.
+    /// While a worker has the task, other threads only note their changes to its plan. This call applies them.
     pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> Requeued {
         let mut queuing = None;
         let requeued = self.with(|parts| {
@@ -207,12 +205,12 @@ impl Task {
         requeued
     }
 
-    /// Returns the slot of the queue, if it has changed since the task was submitted.
+    /// Returns the slot of the task's entry; see `Parts::slot`. Takes the task's lock.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.with(|parts| parts.slot())
     }
 
-    /// Looks for the entry of the task by its first ticket, and again if it has been moved meanwhile.
+    /// Calls `look` with the ticket of the task's entry, again as long as it finds nothing and the slot has changed.
     pub(crate) fn find_entry<T>(
         &self,
         submitted: Ticket,
@@ -229,7 +227,7 @@ impl Task {
         }
     }
 
-    /// Returns how many runs there have been; `None` while one is under way.
+    /// Returns how many runs a waiting task has had; `None` if it is running or has ended.
     pub(crate) fn runs(&self) -> Option<u64> {
         self.with(|parts| {
             let runs = parts.plan().map_or(0, |plan| plan.runs);
@@ -243,7 +241,7 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Queues the task again, in the way its extensions choose.
+    /// Queues the task again as its extensions choose, unless one of them ends it.
     #[inline(never)]
     fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
         let (extensions, mut core) = self.split();
@@ -256,7 +254,7 @@ impl Parts<'_> {
         self.enqueue(timing, queuing.why, enqueue)
     }
 
-    /// Returns this timing, or an earlier one if a worker has to look at the task before it is due.
+    /// Returns `timing`, brought forward if a worker has to check the task before the task is due.
     pub(crate) fn with_look(&mut self, timing: Timing) -> Timing {
         timing.no_later_than(self.look())
     }

@@ -1,5 +1,5 @@
-//! The settings of a task before it is submitted: [`TaskBuilder`], and its verbs. Each verb makes a node from the
-//! closure and [launches](launching) it. Only that, and making the future, is compiled for each closure.
+//! [`TaskBuilder`]: the settings of a task before it is submitted, and the verbs that submit it. Each verb makes a node
+//! from the closure and [launches](launching) it. Only the making of node and future is compiled for each closure.
 
 mod launching;
 
@@ -41,14 +41,14 @@ use crate::{
 pub struct TaskBuilder<'a> {
     pub(crate) pool_refs: &'a Arc<PoolRefs>,
     name: Option<Arc<str>>,
-    /// `None` for the default of the verb.
+    /// `None` means the default of the verb.
     missed: Option<MissedRuns>,
-    /// `None` to stop, unless the trigger retries.
+    /// `None` means `stop`, or `resume` if the trigger retries.
     on_failure: Option<FailurePolicy>,
-    /// `None` for the default of the executor.
+    /// `None` means the default of the executor.
     warn_after: Option<Duration>,
     pub(crate) requested: Requested,
-    /// The submission fails if the pool does not admit the task, and the handler is not asked.
+    /// `true` if the submission fails, and the handler is not asked, when the pool does not admit the task.
     aborts: bool,
 }
 

@@ -324,7 +324,7 @@ pub fn fixed_delay(delay: Duration) -> Every {
 pub struct Every {
     pub(crate) span: Duration,
     pub(crate) first: Duration,
-    /// The span counts from the end of each run.
+    /// `true` if the span counts from the end of each run.
     pub(crate) is_delay: bool,
 }
 

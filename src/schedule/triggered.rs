@@ -2,11 +2,11 @@
 //!
 //! # A plan on the wall clock
 //!
-//! A trigger may answer with a moment of the wall clock. The task then waits in the queue for an estimate of it
-//! ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
+//! A trigger may answer with a moment of the wall clock. The task then waits in the queue for an estimate of that
+//! moment ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
 //!
-//! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock shows a later
-//! time than that, the plan is good, wherever the clock was set to: the moment is still ahead, or it has passed and the
+//! A plan is its trigger's first moment later than [`after`](WallPlan::after). While the wall clock shows a later time
+//! than `after`, the plan is good, wherever the clock was set to: the moment is still ahead, or it has passed and the
 //! run is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is
 //! [asked again](Triggered::ask_again), if it can be. So no thread has to notice that the clock was set.
 //!
@@ -15,9 +15,9 @@
 //!
 //! # Ticks and offsets
 //!
-//! A trigger answers with a *tick*, and may say that its run is due an offset after it ([`Trigger::offset`]), as with
-//! jitter. The queue has the moment of the run, and lateness counts from there. Gates and triggers see only ticks. A
-//! plan that a request has made has no offset.
+//! A trigger answers with a *tick*, and may say that the run is due some offset after the tick ([`Trigger::offset`]),
+//! as with jitter. The queue has the moment at which the run is due, and lateness counts from there. Gates and triggers
+//! see only ticks. A plan that a request has made has no offset.
 
 use std::{
     mem,
@@ -33,11 +33,11 @@ use crate::{
 };
 
 pub(crate) struct Triggered {
-    /// Dropped separately from the closure beside it: if both panicked, the second panic would abort the process.
+    /// Contains a panic of its drop, since the closure is dropped beside it: a second panic would abort the process.
     trigger: Contained<Box<dyn Trigger>>,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
-    /// How long after its tick the next run is planned.
+    /// How long after its tick the next run is due.
     pub(crate) offset: Duration,
     is_asked_again: bool,
     /// Which attempt the next run is, if the trigger retries.
@@ -50,9 +50,9 @@ pub(crate) struct Triggered {
 pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
-    /// When the run begins to be late: not before the submission.
+    /// From when the run is late: its moment, or, for a first run, the submission if that is later.
     late_from: SystemTime,
-    /// What the clock showed when the run started.
+    /// What the wall clock showed when the run started; `None` until then.
     started: Option<SystemTime>,
     /// The moment until which a gate has put the run off.
     put_off: Option<Timestamp>,
@@ -71,7 +71,7 @@ impl WallPlan {
         Some(Self { moment, after, late_from, started: None, put_off: None, clock })
     }
 
-    /// Returns when the run is due, by what both clocks show.
+    /// Returns when the run is due on the executor's clock, given what both clocks show.
     fn due_by(&self, both: (Timestamp, SystemTime)) -> Timestamp {
         let put_off = self.put_off.filter(|_| both.1 >= self.moment);
         put_off.unwrap_or_else(|| estimate(both, self.moment))
@@ -81,7 +81,7 @@ impl WallPlan {
         self.due_by(self.clock.read_both())
     }
 
-    /// Returns the wall-clock moment that the next run must come after, now that the run has ended.
+    /// Returns the wall-clock moment after which the next run is planned, given that this run ended at `now`.
     fn next_after(&self, missed: MissedRuns, now: SystemTime) -> Option<SystemTime> {
         match missed {
             MissedRuns::Burst => Some(self.moment),
@@ -95,16 +95,16 @@ impl WallPlan {
     }
 }
 
-/// Returns two moments of the executor's clock in the form that a trigger sees.
+/// Returns two moments of the executor's clock as a trigger sees them; `None` if no `Instant` can represent one.
 fn span_of(from: Timestamp, to: Timestamp, clock: &Clock) -> Option<(Due, Due)> {
     Some((Due::At(clock.instant_of(from)?), Due::At(clock.instant_of(to)?)))
 }
 
-/// How a plan on the wall clock stands by that clock.
+/// How a plan on the wall clock compares with that clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WallView {
     pub(crate) state: WallState,
-    /// When the run is due, by the present estimate.
+    /// When the run is due on the executor's clock, by the present estimate.
     pub(crate) due: Timestamp,
     /// When a worker has to take the task at the latest.
     pub(crate) look: Timestamp,
@@ -116,12 +116,12 @@ pub(crate) enum WallState {
     Due,
     /// The moment is ahead, or a gate has put the run off.
     Waits,
-    /// The trigger has to be asked again.
+    /// The clock was set back, so the trigger has to be asked again.
     AsksAgain,
 }
 
 impl Triggered {
-    /// Asks the trigger for its first run, and returns that as well; `None` if there is none. User code.
+    /// Asks the trigger for its first run, and returns its moment as well; `None` if there is none. User code.
     pub(crate) fn new(
         mut trigger: impl Trigger,
         clock: &Clock,
@@ -176,7 +176,7 @@ impl Triggered {
         span.map_or(0, |(planned, started)| self.ticks_between(planned, started))
     }
 
-    /// Returns how many runs with the present offset are later than one moment and not later than another.
+    /// Returns how many runs, with the present offset, are due later than `from` and not later than `to`.
     fn ticks_between(&mut self, from: Due, to: Due) -> u64 {
         self.trigger.between(from.before(self.offset), to.before(self.offset))
     }
@@ -192,7 +192,7 @@ impl Triggered {
         clock: &Clock,
     ) -> bool {
         let (late, shown) = match &self.wall {
-            // Only this clock shows that the machine has slept.
+            // Only the wall clock shows that the machine has slept.
             Some(plan) => {
                 let wall = clock.wall_time();
                 let late = wall.duration_since(plan.late_from).unwrap_or_default();
@@ -220,7 +220,8 @@ impl Triggered {
         span.map_or(0, |(planned, next)| self.trigger.between(planned, next).saturating_sub(1))
     }
 
-    /// Asks again for a run that has not taken place. Without an answer the plan stands. User code: no lock is held.
+    /// Asks the trigger again for a run that has not taken place. If it answers `None`, the plan on the wall clock
+    /// stands. User code: no lock is held.
     pub(crate) fn ask_again(
         &mut self,
         clock: &Clock,
@@ -253,7 +254,7 @@ impl Triggered {
         self.wall.clone().map(Box::new)
     }
 
-    /// Looks at the wall clock; `None` if the plan is not for that clock.
+    /// Compares the plan with the wall clock; `None` if the plan is not on that clock.
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         let plan = self.wall.as_ref()?;
         let (now, wall) = plan.clock.read_both();
@@ -268,12 +269,12 @@ impl Triggered {
         Some(WallView { state, due, look: due.min(now.next_look()) })
     }
 
-    /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    /// Like [`view_wall`](Self::view_wall), but notes that the run starts, if its moment has come.
     pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
         let (view, plan) = (self.view_wall()?, self.wall.as_mut()?);
         match view.state {
             WallState::Due => plan.started = Some(plan.clock.wall_time()),
-            // The clock no longer shows the moment that was put off.
+            // If the clock was set back before the moment, the run is no longer put off.
             _ => plan.put_off = plan.put_off.filter(|until| *until == view.due),
         }
         Some(view)

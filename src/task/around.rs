@@ -1,10 +1,10 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
 //! A task has at most one [`Around`]. The worker takes it out of the node and puts it back in the steps in which it
-//! moves the closure, so it is there for the next run whatever became of this one.
+//! moves the closure, so the next run has it whatever became of this one.
 //!
-//! A *decorator* is called once for each task, in the thread that submits it, and returns a wrapper, which is then
-//! called around each run. So it can carry the submitter's context into the run. A wrapper cannot forget to run the
+//! A *decorator* is called once for each task, on the submitter's thread, and returns a wrapper, which is then called
+//! around each run. So the wrapper can carry the submitter's context into the run. A wrapper cannot forget to run the
 //! task: it has to return a [`Done`], which only [`TaskRun::run`] makes, and whose lifetime fits this call alone.
 
 use std::{fmt, marker::PhantomData, panic::Location, time::Duration};
@@ -70,8 +70,8 @@ pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
 
-/// The code around the runs of one task. It receives the body, and calls it once unless it panics. User code: it is
-/// called with no lock held.
+/// The code around the runs of one task. It is called with the body, and calls the body once, unless it panics first.
+/// User code: no lock is held.
 pub(crate) struct Around(pub(super) Box<Surrounding>);
 
 impl Around {
@@ -79,7 +79,7 @@ impl Around {
         Self(Box::new(around))
     }
 
-    /// Returns code that calls the wrapper that a decorator has returned.
+    /// Makes the code that calls `wrapper`, which a decorator has returned.
     pub(crate) fn of_wrapper(
         mut wrapper: impl FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Around {
         })
     }
 
-    /// Returns this code around `inner`, if there is one.
+    /// Puts this code around `inner`. Without an `inner`, returns this code.
     pub(crate) fn enclose(self, inner: Option<Self>) -> Self {
         let Some(mut inner) = inner else { return self };
         let mut outer = self;

@@ -1,9 +1,9 @@
-//! A task as its waiters see it: the holder of its future, and a caller that cancels it and waits until its body has
-//! returned.
+//! A task as its waiters see it: the holder of its future, and a caller that cancels the task and waits until its body
+//! has returned.
 //!
 //! Under the task's lock a waiter looks for the end and leaves its waker; under the same lock the thread that ends the
-//! task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned before and dropped
-//! afterwards, since both are user code.
+//! task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned before the lock is taken
+//! and dropped after it is released, since both are user code.
 
 use std::task::Waker;
 
@@ -11,19 +11,19 @@ use super::{Task, cell::Extras, state::Stage};
 use crate::{unwind::discard, wait::Place};
 
 impl Task {
-    /// Returns `true` if the task has ended; if not, keeps the waker until it has.
+    /// Returns `true` if the task has ended. If not, registers `waker`, to be called at the end.
     pub(crate) fn poll_done(&self, place: &mut Place, waker: &Waker) -> bool {
         let keep = &mut |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::is_done, waker, keep)
     }
 
-    /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled while its body ran,
-    /// the body has returned, and a periodic closure has been dropped.
+    /// Returns `true` if the task has ended and its body is not running. If a series was cancelled during a run, its
+    /// closure has also been dropped.
     pub(crate) fn has_left(&self) -> bool {
         self.with(|parts| parts.stage.has_left())
     }
 
-    /// Like `has_left`; if not, keeps the waker until it has.
+    /// Like `poll_done`, but returns `true` only once `has_left` does.
     pub(crate) fn poll_left(&self, place: &mut Place, waker: &Waker) -> bool {
         let keep = &mut |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::has_left, waker, keep)
@@ -33,18 +33,18 @@ impl Task {
         self.drop_from_extras(&mut |extras| extras.waiters.leave(place));
     }
 
-    /// Like `poll_done`, for the asynchronous task that awaits the future: only the last of its wakers is kept.
+    /// Like `poll_done`, for the async task that awaits the future: only its last waker is kept.
     pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
         self.poll_until(Stage::is_done, waker, &mut |extras, waker| extras.awaiting.replace(waker))
     }
 
-    /// Drops the waker of an asynchronous task that no longer awaits the future.
+    /// Drops the waker of an async task that no longer awaits the future.
     pub(crate) fn deregister_awaiting(&self) {
         self.drop_from_extras(&mut |extras| extras.awaiting.take());
     }
 
-    /// Returns `true` if `is_there` says that the caller need not wait. If not, `keep` keeps the waker, and returns one
-    /// that is not needed.
+    /// Returns `true` if `is_there` says that the caller need not wait. If not, `keep` registers a clone of `waker`,
+    /// and returns the waker that the clone replaces.
     fn poll_until(
         &self,
         is_there: fn(Stage) -> bool,
@@ -63,7 +63,7 @@ impl Task {
         is_now
     }
 
-    /// Takes a waker out, and drops it after releasing the lock.
+    /// Takes a waker out under the task's lock, and drops it after releasing the lock.
     fn drop_from_extras(&self, take: &mut dyn FnMut(&mut Extras) -> Option<Waker>) {
         discard(self.with(|parts| parts.extras_if_any().and_then(take)));
     }

@@ -8,18 +8,19 @@
 //!   (lock)    (user code)   (lock)      (user code)   (user code)
 //! ```
 //!
-//! * [`start`](Call::start) decides whether the run may begin. If a feature decides about the task's runs, that feature
-//!   is asked first ([`questions`](super::questions)). From then on the task is *running*.
-//! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything around it.
+//! * [`start`](Call::start) decides whether the run may begin. First it asks the task's token and the features that
+//!   decide about its runs ([`questions`](super::questions)). If the run may begin, the task is now *running*.
+//! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with the code around it.
 //! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: closure, result, or nothing.
-//! * [`release`](Call::release) wakes the waiters and drops the rest, if the node has not kept what was lent.
-//! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops what else is left.
+//! * [`release`](Call::release) wakes the waiters and drops what was lent, if the node keeps nothing.
+//! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops the values that are left.
 //!
 //! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for the
-//! task finds its captures gone. One exception: a series cancelled during its run has already published its end. Its
-//! closure is dropped after `publish`, and the threads that wait until the body *has left* are woken after that.
+//! task finds its captures gone. One exception: when a series is cancelled during a run, its end is published at once.
+//! Its closure is dropped after `publish`, and the threads that wait until the task *has left* are woken after that.
 //!
-//! A run that does not take place, because it is overdue or was left out, goes through the same steps without a call.
+//! A run that is overdue, or that user code does not let begin, goes through the same steps without calling the
+//! closure.
 
 use std::mem::ManuallyDrop;
 
@@ -49,30 +50,30 @@ pub(crate) struct Call<'a> {
     pub(crate) plan: Option<Plan>,
     pub(crate) outcome: RunOutcome,
     verdict: Verdict,
-    /// True if the run counts: the closure was called, or a trigger has failed in its place.
+    /// `false` if the run did not take place; but a panic of the trigger in its place counts as a run.
     pub(crate) is_run: bool,
-    /// True if a series was cancelled during its run, and so ends when its closure has been dropped.
+    /// `true` if a series was cancelled during this run: it leaves once its closure has been dropped.
     is_leaving: bool,
-    /// Present if a feature decides about the runs of the task, or once the call leaves something.
+    /// `None` for most plain tasks.
     pub(super) extras: Option<CallExtras>,
 }
 
 #[derive(Default)]
 pub(crate) struct CallExtras {
-    /// The code that the worker calls around the closure, while the worker has it.
+    /// The code around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// When a caller last asked for the run: if it was already due then, its lateness counts from then.
+    /// When a caller last asked for the run. If the run was already due then, its lateness counts from that moment.
     pub(crate) late_from: Option<Timestamp>,
-    /// The question for user code, asked before the closure is called.
+    /// The question that user code is to answer before the closure is called.
     pub(crate) question: Option<Question>,
     pub(super) name: Option<Arc<str>>,
-    /// Why the task is ended after a run that did not take place.
+    /// Why the worker has to end the task, whose run does not take place.
     pub(crate) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
 }
 
 impl Task {
-    /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
+    /// Runs the task once, with `hooks` around the run, unless the task has ended or may not run. Catches panics.
     #[inline]
     pub(crate) fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
         // `end` drops its parts. Drop glue would check them once more at each run.
@@ -115,7 +116,7 @@ impl Call<'_> {
 
     // Second, with no lock held: user code.
 
-    /// Calls the `lent` closure and what is around it, unless the run does not take place after all.
+    /// Calls the `lent` closure with the code around it, unless user code or the missed-runs policy refuses the run.
     pub(super) fn carry_out(&mut self, lent: &mut dyn Lent) {
         if self.plan.is_some() || self.extras.is_some() {
             return self.carry_out_extended(lent);
@@ -123,7 +124,7 @@ impl Call<'_> {
         self.run.stats().begin(self.run.id, None, self.run.started());
         if let Err(failure) = self.hooks.invoke(self.run, None, lent, Hooks::tell_last) {
             self.outcome = RunOutcome::Ended(Err(failure));
-            // The call of the closure has dropped it, unless a hook failed first.
+            // The call has dropped the closure, unless a hook panicked before it.
             self.drop_if_last(lent);
         }
         self.run.stats().leave();
@@ -138,7 +139,7 @@ impl Call<'_> {
                 Extensions::after_body(self);
             }
             Err(left_out) => {
-                // A panic of the trigger ends the task as it does after a run, and so counts as one.
+                // A panic of the trigger ends the task as it does after a run, and so counts as a run.
                 self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
                 self.outcome = left_out;
                 self.drop_if_last(lent);
@@ -195,7 +196,7 @@ impl Call<'_> {
             (Err(outcome), _) => outcome,
         };
         if has_around && !matches!(outcome, RunOutcome::Ended(Ok(()))) {
-            // The code around the body has failed after the body returned, and that has been reported.
+            // If there is a value, code around the body failed after the body had returned, and that has been reported.
             self.drop_value(lent, Drops::UNREPORTED);
         }
         outcome
@@ -205,7 +206,7 @@ impl Call<'_> {
         matches!(self.outcome, RunOutcome::Ended(_) | RunOutcome::Exhausted)
     }
 
-    /// Drops closure and plan of a task that has had its last run.
+    /// After the last run, drops the closure and the plan. If the trigger has no next run, decides how the task ends.
     #[inline(never)]
     fn drop_if_last(&mut self, lent: &mut dyn Lent) {
         if !self.ends() {
@@ -213,7 +214,7 @@ impl Call<'_> {
         }
         let drops = match self.plan {
             Some(_) => self.hooks.drops(self.run.id),
-            // The closure is still here only if user code failed before it was called, and that has been reported.
+            // The closure is still here only if user code around it failed first, and that has been reported.
             None => Drops::UNREPORTED,
         };
         drops.contain(&mut || lent.drop_body(), &*self.run.task);
@@ -315,7 +316,7 @@ impl Call<'_> {
         }
     }
 
-    /// Puts the task to rest until it is queued again for `next`, unless it has been cancelled meanwhile.
+    /// Puts the task to rest until it is queued again for `next`, unless it was cancelled during the run.
     #[inline]
     fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> ToStore {
         self.is_leaving = !parts.stage.rest();
@@ -334,7 +335,7 @@ impl Call<'_> {
         ToStore::Body
     }
 
-    /// Makes the plan keep the failure, if the task has its plan back.
+    /// Moves the failure into the plan, if the node has the plan back and its trigger retries.
     fn keep_failure(&mut self, parts: &mut Parts<'_>) {
         let Some(plan) = parts.plan() else { return };
         let unused = self.outcome.take_failure().and_then(|failure| plan.keep_failure(failure));
@@ -352,7 +353,7 @@ impl Call<'_> {
         }
     }
 
-    /// Counts the run, if it was one, and the end of the task, if it `ended` with it.
+    /// Counts the run, if it took place, and the end of the task, if the task `ended` with it.
     #[inline(always)]
     fn count(&self, ended: Option<Ended>) {
         if self.is_run {
@@ -389,8 +390,8 @@ impl Call<'_> {
         }
     }
 
-    /// Cleans up after the call: wakes the waiters, if that has not been done, and drops any user values left here. It
-    /// does not end the task.
+    /// Cleans up after the call: wakes the waiters, if `release` has not, and drops the user values that are left here.
+    /// Ends the task only if its time is up and the run did not take place.
     #[inline]
     fn end(&mut self) {
         if self.extras.is_some() || self.is_leaving || self.outcome.is_failure() {
@@ -422,7 +423,7 @@ impl Call<'_> {
         discard(self.extras.take());
     }
 
-    /// Ends a task whose run did not take place: as timed out if its time is up, otherwise for `reason`.
+    /// Ends a task whose run did not take place, if its time is up. If not, has the worker cancel it for `reason`.
     #[cold]
     fn end_unrun(&mut self, reason: CancelReason) {
         if !matches!(self.verdict, Verdict::Again(_)) {

@@ -1,11 +1,11 @@
-//! The state under the lock of a task: the content of its node, and beside it the parts that only some tasks have.
+//! The state under a task's lock: the content of its node, and beside it the parts that only some tasks have.
 //!
 //! The content has the type of the user's closure. [`Content::open`] shows it without that type, as [`Parts`]: a copy
 //! of the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
 //!
-//! All of this only moves values: it returns whatever has to be dropped or woken, for the caller to see to after
-//! releasing the lock. The only other locks that are taken under this one are those of an extension, and the queue's,
-//! by the [`MoveEntry`](crate::entry::MoveEntry) or the [`Enqueue`] that a call is passed.
+//! This code only moves values: it returns the values to be dropped and the wakers to be called, and the caller sees to
+//! them after releasing the lock. Under this lock a thread takes only the locks of an extension, and those of the
+//! queue, in a [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed.
 
 use std::task::Waker;
 
@@ -33,13 +33,13 @@ pub(crate) trait Content: Send {
     fn close(&mut self, decided: Decided);
 }
 
-/// A task under its lock, apart from its closure and its result.
+/// A locked task, apart from its closure and its result.
 pub(crate) struct Parts<'a> {
     pub(crate) stage: Stage,
     extras: Option<&'a mut Extras>,
-    /// The extras of a task that had none yet.
+    /// The extras that were made under this lock, for a task without any.
     fresh: Option<Box<Extras>>,
-    /// The place of the plan, if the task is periodic. The plan is there while the closure is.
+    /// The place of a periodic task's plan. The plan is there whenever the closure is in the node.
     pub(crate) plan: Option<&'a mut Option<Plan>>,
 }
 
@@ -70,18 +70,18 @@ pub(crate) struct Extras {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) submitter: Option<SubmitterSpan>,
     pub(crate) token: Option<CancellationToken>,
-    /// The code around each run, unless a worker has it.
+    /// The code around each run, while no worker has it.
     pub(crate) around: Option<Around>,
     pub(super) waiters: WaitList,
-    /// The waker of the asynchronous task that awaits the future.
+    /// The waker of the async task that awaits the future.
     pub(super) awaiting: Option<Waker>,
     pub(super) is_abandoned: bool,
-    /// True if code outside the pool holds the task and may run it.
+    /// `true` if code outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
-    /// The queue slot of a one-shot task, if its entry has moved.
+    /// The queue slot of a one-shot task, if the task was moved or queued again.
     slot: Option<u32>,
     pub(super) last_failure: Option<FailedRun>,
-    /// The failure of the task, until it is claimed.
+    /// The failure with which the task has ended, until a call claims it.
     pub(super) failure: Option<Failure>,
     pub(crate) extensions: Extensions,
 }
@@ -92,7 +92,7 @@ impl Parts<'_> {
         self.extras.is_none() && self.fresh.is_none()
     }
 
-    /// Returns `true` if the task has something that concerns its runs, and not only waiters.
+    /// Returns `true` if the task has extras that concern its runs, and not only its waiters.
     #[inline]
     pub(super) fn concerns_runs(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| {
@@ -171,7 +171,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Returns the slot of the queue, if it has changed since the task was submitted.
+    /// Returns the entry's slot if the task was moved or queued again; `None` while the plan is out of the node.
     pub(crate) fn slot(&mut self) -> Option<u32> {
         let moved = self.extras_if_any().and_then(|extras| extras.slot);
         self.plan().and_then(|plan| plan.slot).or(moved)
@@ -186,7 +186,7 @@ impl Parts<'_> {
 
     // The end.
 
-    /// Returns `true` if the task itself, or a holder of its token, has asked it to stop.
+    /// Returns `true` if the task's own token was cancelled, other than by the time limit of a single run.
     pub(crate) fn is_called_off(&mut self) -> bool {
         let token = self.extras_if_any().and_then(|extras| extras.token.as_ref());
         token.is_some_and(CancellationToken::is_raised_itself)
@@ -197,7 +197,7 @@ impl Parts<'_> {
         self.extras_if_any().is_some_and(|extras| extras.is_abandoned)
     }
 
-    /// Claims the result, which is the caller's to move if there is one; `None` if the task has not ended.
+    /// Claims the result, which after `Ok` the caller takes out of the node; `None` if the task has not ended.
     ///
     /// # Errors
     ///

@@ -1,18 +1,18 @@
 //! The end of a task other than by a run, and what every ended task leaves.
 //!
-//! The step that ends a task publishes its end, and takes out under the same lock its waiters and what only some tasks
-//! have ([`Leftovers`]). With the lock released, the thread then does this, in this order:
+//! The step that ends a task publishes its end, and takes out, under the same lock, the waiters and the values that
+//! only some tasks have ([`Leftovers`]). After releasing the lock, the thread proceeds in this order:
 //!
 //! 1. It does the extensions' work for other tasks.
 //! 2. It cancels the token of the task, if the task's time was up.
 //! 3. It wakes the waiters.
 //! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
 //!
-//! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these may be
-//! waiting for this very task. The entry leaves the queue after both, so the pool does not end before the drops. A
-//! thread that waited for that end inside such a drop would wait for itself. Each thread knows that it is dropping
-//! values ([`is_releasing`]), so a wait for termination started there first removes those entries. Each value is
-//! dropped by itself, through [`unwind`](crate::unwind), so a panic of one does not stop the others.
+//! Waiters come before drops because the drop of a captured executor joins its workers, and one of them may be waiting
+//! for this very task. The entry leaves the queue after both, so the pool does not terminate before the drops. A thread
+//! that waited for the termination inside such a drop would wait for itself. Each thread knows whose values it is
+//! dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries of those tasks. Each
+//! value is dropped by itself, through [`unwind`](crate::unwind), so a panic in one drop does not stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -26,11 +26,11 @@ use crate::{
 };
 
 thread_local! {
-    /// The tasks that this thread has ended and whose values it is dropping, by their addresses.
+    /// The addresses of the tasks that this thread has ended and whose values it is dropping.
     static RELEASED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Until it drops this, the calling thread is dropping the values of a task.
+/// Marks the calling thread as dropping the values of a task, until the thread drops this.
 struct Releasing;
 
 impl Releasing {
@@ -46,7 +46,7 @@ impl Drop for Releasing {
     }
 }
 
-/// Returns `true` if the calling thread is dropping values of a task that it has ended, or is itself being torn down.
+/// Returns `true` if the calling thread is dropping values of a task that it has ended, or if the thread is ending.
 pub(crate) fn is_releasing() -> bool {
     RELEASED.try_with(|tasks| !tasks.borrow().is_empty()).unwrap_or(true)
 }
@@ -57,9 +57,9 @@ fn address(task: &Task) -> usize {
 
 enum Request<'a> {
     Cancel(CancelReason),
-    /// To end because this limit is up. A periodic task keeps the run that has exceeded it.
+    /// To end the task because this limit is up. A series keeps the run that exceeded the limit as its last failure.
     TimeOut(Timestamp, &'a mut Option<FailedRun>),
-    /// To drop the result, now or as soon as it is there.
+    /// To drop the result, now or as soon as there is one.
     Abandon,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Advances the state, and decides whether the payload is to take out what the node holds. The task is locked.
+    /// Advances the state. Returns `true` if the payload is to empty the node. The caller holds the task's lock.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
         let found = parts.stage.cancel(reason);
@@ -95,7 +95,7 @@ impl End<'_> {
         self.note(found, parts)
     }
 
-    /// Notes where the task was found, and takes out what it leaves.
+    /// Notes how the task was found, and takes out its leftovers. Returns `true` if the closure is in the node.
     #[inline]
     fn note(&mut self, found: Cancellation, parts: &mut Parts<'_>) -> bool {
         self.found = found;
@@ -130,7 +130,8 @@ impl End<'_> {
         false
     }
 
-    /// Does what follows once the lock has been released. `drop_taken` drops what the payload has taken out.
+    /// Releases the leftovers, and calls `drop_taken`, which drops what the payload has taken out and returns the
+    /// failure if that was an `Err`. The caller holds no lock.
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let _releasing = Releasing::enter(self.task);
         if let Some(rest) = self.rest.take() {
@@ -144,7 +145,7 @@ impl End<'_> {
         }
     }
 
-    /// Like [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
+    /// Like [`release`](Self::release), for a payload that has nothing to drop: only the leftovers are released.
     #[inline]
     pub(super) fn release_without_drop(&mut self) {
         if self.rest.is_some() {
@@ -154,7 +155,7 @@ impl End<'_> {
 }
 
 pub(crate) struct Claiming<'a> {
-    /// An `Option` of the type of the result.
+    /// An `Option<T>`, where `T` is the type of the result.
     pub(super) place: &'a mut dyn Any,
     error: Option<TaskError>,
 }
@@ -176,8 +177,8 @@ impl Claiming<'_> {
 }
 
 impl Task {
-    /// Takes the result; `None` as long as there is none. A result can be taken once, a cancellation's reason any
-    /// number of times. `T` is the type with which the task was made.
+    /// Takes the result; `None` until the task has ended. A value or a failure can be taken once, the reason of a
+    /// cancellation any number of times. `T` is the type that the task was made with.
     #[inline]
     pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
         let mut place = None::<T>;
@@ -209,8 +210,8 @@ impl Task {
         found
     }
 
-    /// Ends the task as timed out, unless it has ended, or has another limit than `limit`. Keeps `failure`, the run of
-    /// a periodic task that took too long.
+    /// Ends the task as timed out, unless it has ended, or its limit has moved away from `limit`. Keeps `failure`: the
+    /// run of a series that took too long.
     pub(crate) fn time_out(
         &self,
         limit: Timestamp,
@@ -220,7 +221,7 @@ impl Task {
         self.end_by(Request::TimeOut(limit, &mut failure), drops)
     }
 
-    /// Drops the result, now or as soon as it is there: no call will take it.
+    /// Drops the result, now or as soon as there is one, since no call will take it.
     pub(crate) fn abandon(&self, drops: Drops<'_>) {
         self.end_by(Request::Abandon, drops);
     }
@@ -228,21 +229,22 @@ impl Task {
     #[inline]
     fn end_by(&self, request: Request<'_>, drops: Drops<'_>) -> Cancellation {
         let (found, rest) = (Cancellation::TooLate, None);
-        // The payload releases what is left. A drop would check once more at each call.
+        // The payload releases what is left. Drop glue would check that once more at each call.
         let mut end = ManuallyDrop::new(End { task: self, request, drops, found, rest });
         self.end(&mut end);
         debug_assert!(end.rest.is_none(), "all of it is the user's");
         end.found
     }
 
-    /// Returns `true` if the calling thread has ended the task, and is dropping its values.
+    /// Returns `true` if the calling thread has ended the task, and is dropping its values. A thread that is ending has
+    /// no list of such tasks, and gets `true` for every task that has ended.
     pub(crate) fn is_released_here(&self) -> bool {
         let is_listed = RELEASED.try_with(|tasks| tasks.borrow().contains(&address(self)));
         is_listed.unwrap_or_else(|_| self.state().is_done())
     }
 }
 
-/// The values of a task that has ended, apart from its closure and its result. All of it is the user's.
+/// What an ended task leaves, apart from its closure and its result. Its drop is user code.
 #[derive(Default)]
 pub(crate) struct Leftovers {
     pub(crate) deferred: Deferred,
@@ -257,7 +259,7 @@ impl Leftovers {
         self.values.extend(value.map(|value| Box::new(value) as _));
     }
 
-    /// Takes what a task leaves behind, in the step that ends it; `None` for a plain task.
+    /// Takes out what the task leaves, in the step that ends it; `None` for a plain task.
     #[inline]
     pub(super) fn of(parts: &mut Parts<'_>) -> Option<Self> {
         if parts.is_plain() { None } else { Self::of_extended(parts) }
@@ -276,7 +278,7 @@ impl Leftovers {
         Some(left)
     }
 
-    /// Wakes the waiters, and drops the rest. The caller holds no lock.
+    /// Does the deferred work, cancels the token if `timed_out`, wakes the waiters, drops the values. No lock is held.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
         let Self { deferred, values, waiters, token } = self;

@@ -1,29 +1,29 @@
 //! The extensions of a task: the features that only some tasks have and that decide about its runs.
 //!
 //! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
-//! called, with a line for each of them. So the order of the lines is the order of the calls, and this file is the one
-//! place in the core that names the features. A plain task has none. The functions that the core calls for a task that
-//! may have some come last; [`feature`](crate::feature) covers submission and the pool.
+//! called, with a line for each feature. So the order of the lines is the order of the calls, and this file is the one
+//! place in the core that names the features. A plain task has no extensions. The functions that the core calls for a
+//! task that may have some come last; [`feature`](crate::feature) covers submission and the pool.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
-//! | [`before_run`](Extensions::before_run) | a worker has taken the task | let the run pass, refuse it, or have user code asked first |
-//! | [`after_run`](Extensions::after_run) | the run is over, or was left out after the worker had taken the closure | count it |
-//! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park it, or have it end |
+//! | [`before_run`](Extensions::before_run) | a worker has taken the task | let the run begin, refuse it, or have user code asked first |
+//! | [`after_run`](Extensions::after_run) | the run is over, or was left out after the worker had taken the closure | take note |
+//! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park the task, or end it |
 //! | [`on_put_off`](Extensions::on_put_off) | a gate has put a run off | note until when |
-//! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | adapt |
-//! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and hand over what is to be dropped |
+//! | [`on_replan`](Extensions::on_replan) | a request or the gate has moved the task or its plan | adapt |
+//! | [`on_end`](Extensions::on_end) | the task has ended; if its body was still running then, once more when the body has returned | let the task go, and hand over what is to be dropped |
 //!
-//! The time limit comes first: it refuses a run whose time is up. The control precedes those that need to know whether
-//! the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked. A
-//! feature that may refuse a run stands before those that have something to give back.
+//! The time limit comes first: it refuses a run whose time is up. The control precedes the features that need to know
+//! whether the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is
+//! asked. A feature that may refuse a run comes before the features that would have something to give back.
 //!
-//! All of this happens under the task's lock, so a feature calls no user code there and drops no user value. The worker
-//! asks a [`Question`] to user code later, with no lock held. The exception is [`after_body`](Extensions::after_body),
-//! which has no lock and calls user code.
+//! Features are called under the task's lock, so they call no user code and drop no user value. The worker puts a
+//! [`Question`] to user code later, with no lock held. The exception is [`after_body`](Extensions::after_body), which
+//! is called with no lock held, and calls user code.
 //!
-//! A run that is refused until another moment is *planned* for that moment from then on, and so are the runs after it.
-//! A feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
+//! A run that a feature puts off is *planned* for the new moment, and the runs after it are planned from there. A
+//! feature whose run is to stay planned for its first moment keeps that moment itself, and sets `Run::planned`.
 
 use super::{
     Plan, Task, call::Call, cell::Parts, end::Leftovers, observer::Points, plan::RunOutcome,
@@ -40,7 +40,7 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// The parts of its task that a feature sees, under the lock.
+/// The parts of a task that its features see, under its lock.
 pub(crate) struct Core<'a> {
     pub(crate) stage: Stage,
     pub(crate) is_periodic: bool,
@@ -48,15 +48,15 @@ pub(crate) struct Core<'a> {
     pub(crate) name: &'a Option<Arc<str>>,
 }
 
-/// A question to user code, before the closure is called. The worker asks it when it holds no lock.
+/// A question to user code, which the worker asks before it calls the closure, with no lock held.
 pub(crate) enum Question {
-    /// The trigger is asked for the next run again, in place of the run for which the task was taken.
+    /// To the trigger: when is the next run, now that the clock was set? The present run does not take place.
     Trigger,
     Gate(Box<GateQuestion>),
 }
 
 impl Question {
-    /// Asks it, with no lock held.
+    /// Puts the question to user code. The caller holds no lock.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Question {
     }
 }
 
-/// The work that features leave for other tasks; the thread does it once it has released the task's lock.
+/// What features leave to do, for other tasks or to drop values, until the thread has released the task's lock.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
@@ -84,20 +84,20 @@ impl Deferred {
     }
 }
 
-/// How a task is queued again. The features change it one after the other.
+/// How a task is to be queued again. The features change this in turn.
 pub(crate) struct Queuing {
     pub(crate) due: Timestamp,
-    /// Where its entry waits, unless for that moment.
+    /// Where the entry is to wait, if not for `due`.
     pub(crate) elsewhere: Option<Timing>,
     pub(crate) why: Requeue,
-    /// Why it is not queued, and ends.
+    /// Why the task is to end, and not to be queued.
     pub(crate) ends: Option<CancelReason>,
     pub(crate) deferred: Deferred,
-    /// `true` if the task waits for the answer to a question.
+    /// Set by the gate: `true` if the task is waiting for the gate's answer.
     pub(crate) awaits_answer: bool,
-    /// The schedule that another has replaced, for the caller to drop when it holds no lock.
+    /// The schedule that a request has replaced, for the caller to drop with no lock held.
     pub(crate) replaced: Option<Schedule>,
-    /// `true` if the plan is one that was asked for meanwhile.
+    /// `true` if a request has changed the plan while a worker had the task.
     pub(crate) is_replanned: bool,
 }
 
@@ -116,17 +116,17 @@ impl Queuing {
     }
 }
 
-/// Another moment for which a task waits.
+/// A move of a task or of its plan to another moment.
 pub(crate) struct Replan<'a> {
-    /// The plan, if it has changed, or the same moment was asked for.
+    /// The new plan, even if for the same moment; `None` if the plan stands.
     pub(crate) plan: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
-    /// The answer of the gate: the task goes on waiting for the answer to its question.
+    /// Set by the gate: `true` if the task is still waiting for the gate's answer.
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: &'a mut Deferred,
 }
 
-/// What features give the current run of a task.
+/// What the features add to the current run of a task.
 #[derive(Clone, Default)]
 pub(crate) struct RunExtensions {
     pub(crate) lease: Option<HeldLease>,
@@ -138,7 +138,7 @@ pub(crate) struct Extensions {
     pub(crate) control: Option<Box<Control>>,
     pub(crate) group: Option<Box<Membership>>,
     pub(crate) gate: Option<Box<Gated>>,
-    /// Whether a shutdown keeps the task, unless its kind decides.
+    /// What decides whether a shutdown keeps the task; `None` if its kind does.
     pub(crate) at_shutdown: Option<AtShutdown>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,
@@ -146,7 +146,7 @@ pub(crate) struct Extensions {
 
 impl Extensions {
     pub(crate) fn is_empty(&self) -> bool {
-        // All of them by name: a feature that is missing here would be dropped with a task that has no other.
+        // All fields by name: a feature that was missing here would be lost for a task without other features.
         let Self {
             limit,
             control,
@@ -162,7 +162,7 @@ impl Extensions {
         is_empty && at_shutdown.is_none()
     }
 
-    /// Asks whether a run may begin. A question to user code that has to be asked first is noted in the call.
+    /// Asks the features whether the run may begin. Notes in the call a question that user code has to answer first.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Extensions {
         Ok(())
     }
 
-    /// The body has returned. The caller holds no lock.
+    /// Called when the body has returned, with no lock held.
     pub(super) fn after_body(call: &Call<'_>) {
         if call.run.is_leased() {
             call.leave_leased();
@@ -211,7 +211,7 @@ impl Extensions {
         }
     }
 
-    /// Notes that the gate has put a run off until then.
+    /// Notes that the gate has put the run off until `until`.
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
         self.control.iter_mut().for_each(|it| it.on_put_off(call, until));
     }
@@ -228,7 +228,7 @@ impl Extensions {
         self.gate.iter_mut().for_each(|it| it.on_end(left));
     }
 
-    /// Returns when the task, which a worker has, is due next, if its plan says `next`.
+    /// Returns when a task that a worker has is due next, if its plan says `next`: requests may change that.
     pub(super) fn next_due(&self, next: Timestamp) -> Timestamp {
         self.control.as_ref().map_or(next, |control| control.next_due(next))
     }
@@ -237,12 +237,12 @@ impl Extensions {
         self.control.as_ref().is_some_and(|control| control.is_paused)
     }
 
-    /// Returns `true` if the token was cancelled for the current run alone, because its time is up.
+    /// Returns `true` if the current run of a series has exceeded its limit, which cancels that run's token.
     pub(super) fn has_run_over_limit(&self) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.is_run_over)
     }
 
-    /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
+    /// Returns `true` if the queued task stays parked even when due, because it waits for its group or its gate.
     pub(super) fn keeps_parked(&self) -> bool {
         let waits_for_turn = self.group.as_ref().is_some_and(|group| group.keeps_parked());
         waits_for_turn || self.gate.as_ref().is_some_and(|gate| gate.is_awaiting())
@@ -250,7 +250,7 @@ impl Extensions {
 }
 
 impl Task {
-    /// Returns when the task is due if its entry is due at `entry`, which may be for a check of the wall clock.
+    /// Returns when the task is due, if its entry is due at `entry`, which may be only for a check of the wall clock.
     pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
         if !self.is_periodic() {
             return entry;
@@ -263,7 +263,7 @@ impl Task {
         due.unwrap_or(entry)
     }
 
-    /// The task is not part of the schedule any more: it is run by hand, or by no thread.
+    /// Takes the task out of its group, and drops the answer of its gate: it will be run by hand, or not at all.
     pub(crate) fn leave_schedule(&self) {
         self.leave_group();
         self.leave_gate();
@@ -271,14 +271,14 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Returns when a worker has to check a task that waits for its plan on the wall clock.
+    /// Returns when a worker has to check the wall clock; `None` if the next run is not planned on that clock.
     pub(super) fn look(&mut self) -> Option<Timestamp> {
         let look = self.plan()?.schedule.view_wall()?.look;
         let control = self.extensions().and_then(|it| it.control.as_ref());
         (!control.is_some_and(|control| control.is_extra_next)).then_some(look)
     }
 
-    /// Returns when the task must have ended.
+    /// Returns when the time of a one-shot task is up; `None` without a limit, or if the task is run by hand.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.extensions()?.limit.as_ref()?.expiry()
     }
@@ -287,7 +287,7 @@ impl Parts<'_> {
         self.expiry().is_some_and(|moment| moment <= clock.read())
     }
 
-    /// Returns when a time limit cancels the token of the task.
+    /// Returns when a time limit will cancel the task's token; `None` if none will.
     pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
         self.extensions()?.limit.as_ref()?.token_limit()
     }

@@ -1,7 +1,7 @@
 //! The policy of a periodic task for a run that failed: that panicked, or returned an `Err`.
 //!
-//! Java ends the task, and only a caller who asks its future learns of it. Here that is the default of several
-//! policies. Each failed run is reported to the failure handler, and the future shows the last one.
+//! Java ends the task, and only a caller that asks the future learns of the failure. Here that is only the default
+//! policy. Each failed run is reported to the failure handler, and the future shows the last failed run.
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::{Failure, FailureKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     stop_after: Option<NonZeroU32>,
-    /// How long to wait after the first failure, and at most after later ones.
+    /// The least delay after the first failure, and the longest such delay after later failures.
     back_off: Option<(Duration, Duration)>,
 }
 
@@ -84,7 +84,7 @@ impl FailurePolicy {
         self.back_off.map(|_| self.delay_after(u32::MAX))
     }
 
-    /// Returns the least delay until the next run, after `in_a_row` failures in a row.
+    /// Returns the least delay before the next run, after `in_a_row` failures in a row.
     pub(super) fn delay_after(&self, in_a_row: u32) -> Duration {
         let Some((first, longest)) = self.back_off else { return Duration::ZERO };
         let doublings = in_a_row.saturating_sub(1).min(63);

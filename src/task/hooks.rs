@@ -6,10 +6,10 @@
 //!      └──▶ the plan is asked ──▶ failure handler
 //! ```
 //!
-//! The hooks are the [observers](super::observer) that want the points around a run, and the handler is the observer of
-//! failures. A failed run is reported once its plan has said what follows, because the report says that too. All of
-//! this happens before the outcome is published, so a thread that has waited for a task finds that its hooks have
-//! returned. A hook that panics affects its own run only:
+//! The hooks are the [observers](super::observer) that want the points around a run, and the failure handler is an
+//! observer that wants failures. A failed run is reported once its plan has said what follows, since the report says
+//! that too. All of this happens before the outcome is published, so a thread that has waited for a task finds that its
+//! hooks have returned. A hook that panics affects its own run only:
 //!
 //! * *before* panics: the closure does not run, *after* is not called, and the run has failed with that panic.
 //! * *after* panics: the outcome stands, and the panic is reported.
@@ -21,14 +21,14 @@
 //!
 //! A capture or a result may panic when the crate drops it, and no caller could receive that panic: [`Drops`] reports
 //! it. A periodic task may end although its user did not end it, because a run exceeded its time limit or another task
-//! displaced it: the handler and one warning event say so ([`Hooks::tell_ended`]).
+//! displaced it: the failure handler and one warning event say so ([`Hooks::tell_ended`]).
 //!
 //! # No silent end
 //!
 //! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
 //! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]), before a
-//! thread that waits for the task can see the end, and perhaps end the process. So does an `Err` that no call can take
-//! any more ([`Drops::tell_untaken`]).
+//! thread that waits for the task can see that end, and perhaps exit the process. So does an `Err` that no call can
+//! take any more ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ use crate::{
     unwind::{contain, contain_located, discard, discard_with},
 };
 
-/// How a line on standard error ends: by what follows from the failure.
+/// The ends of a line on standard error: what follows from the failure.
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
@@ -57,19 +57,19 @@ pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;
 
-    /// Makes the value of a series that is over. Returns `true` if there is one.
+    /// Makes the value of a series whose trigger has no next run. Returns `false` if only a run can make it.
     fn exhaust(&mut self) -> bool;
 
     /// Drops the closure, if it is there. User code: no lock is held.
     fn drop_body(&mut self);
 
-    /// Drops the result, if it is there, and returns the failure that it stands for. User code: no lock is held.
+    /// Drops the result, if it is there. Returns the failure, if the result was an `Err`. User code: no lock is held.
     fn drop_value(&mut self) -> Option<Failure>;
 }
 
 impl Hooks {
-    /// Calls a closure and everything around it. If it fails, `fail` reports that, and says what follows. All of it is
-    /// user code: the caller holds no lock.
+    /// Calls the closure, with the hooks and the code around it. If the run fails, `fail` reports the failure, and
+    /// returns what follows. User code: no lock is held.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
@@ -99,7 +99,7 @@ impl Hooks {
         })
     }
 
-    /// Reports the failure of a run that no other can follow, and returns it.
+    /// Reports the failure of a one-shot task's run, and returns the failure.
     #[cold]
     pub(super) fn tell_last(&self, run: &Run, source: FailureSource, failure: Failure) -> Failure {
         self.report(source, &run.subject(), &failure, None);
@@ -121,7 +121,7 @@ impl Hooks {
         }
     }
 
-    /// Tells the observers something that concerns no task.
+    /// Calls `say` with each observer that wants the point. A panic is reported without a task, and goes no further.
     pub(crate) fn tell(&self, point: Points, source: FailureSource, say: &dyn Fn(&dyn Observer)) {
         if self.has(point) {
             let told = self.at(point);
@@ -138,9 +138,8 @@ impl Hooks {
         contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
-    /// Calls a closure with the code around it. If code around it has overruled the run, or has panicked, the closure's
-    /// report does not count. It is dropped once the unwinding has stopped: a drop that panics as well must not abort
-    /// the process.
+    /// Calls the closure with the code around it. If that code has overruled the run or panicked, the closure's report
+    /// does not count. It is dropped after the unwinding, during which a second panic would abort the process.
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
@@ -154,7 +153,7 @@ impl Hooks {
         Err(failure)
     }
 
-    /// Reports a failure to the observers and to `tracing`. Returns `true` if an observer hears of it. `again`: see
+    /// Reports a failure to the observers and to `tracing`. Returns `true` if an observer hears of it. `again` is as in
     /// [`FailureReport`].
     #[cold]
     pub(super) fn report(
@@ -168,7 +167,7 @@ impl Hooks {
         let report = FailureReport { source, task, failure, again };
         let mut is_heard = false;
         for observer in self.at(Points::FAILED) {
-            // An observer that panics was told.
+            // An observer that panicked was told.
             is_heard |= contain(|| observer.failed(&report)).map_err(discard).unwrap_or(true);
         }
         is_heard
@@ -192,7 +191,7 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a failure has ended a series, and that no observer heard of it. The panic hook has
+    /// Says on standard error that a failure, of which no observer heard, has ended a series. The panic hook has
     /// already reported a panic there, and an end that the user asked for, of the task or its executor, is no news.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
@@ -202,7 +201,7 @@ impl Hooks {
         Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Says on standard error, with `what`, what has come to an end, unless a subscriber hears it. No observer does.
+    /// Writes to standard error a failure that no observer heard, and `what` follows, unless a subscriber hears it.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
             FailureReport { source, task, failure, again: None }.print(what);
@@ -214,7 +213,7 @@ impl Hooks {
         Drops { hooks: Some(self), id: Some(id) }
     }
 
-    /// Calls a hook that belongs to no task. A panic in it is reported and goes no further.
+    /// Calls user code of the executor, not of a task. A panic in it is reported without a task, and goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: &mut dyn FnMut()) {
         if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);
@@ -237,10 +236,10 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// For values that are dropped because of a panic that is itself reported.
+    /// Reports nothing, for values that are dropped because of a failure that is reported, or passed on, by itself.
     pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
 
-    /// For tasks whose ids are not at hand.
+    /// Reports panics without an id, for tasks whose ids are not at hand.
     pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
         Self { hooks: Some(hooks), id: None }
     }
@@ -257,8 +256,8 @@ impl<'a> Drops<'a> {
         }
     }
 
-    /// Reports an `Err` that no call can take any more. The user asked for the end of a cancelled task, so standard
-    /// error has no line about it.
+    /// Reports an `Err` that no call can take any more. Standard error gets no line about a cancelled task, since its
+    /// user asked for the end.
     #[cold]
     pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
         if let Some(hooks) = self.hooks {

@@ -1,9 +1,9 @@
 //! Observers: the values that an executor calls while it runs, and the points at which it calls them.
 //!
-//! One list has the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that none wants,
-//! the executor tests one bit and prepares nothing. The closures given to the builder's verbs ([`Closures`]) are one
-//! observer on this list. All of it is user code, called with no lock held. A panic of one observer keeps no other from
-//! being told.
+//! One list has the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that no observer
+//! wants, the executor tests one bit and prepares nothing. The closures given to the builder's verbs ([`Closures`]) are
+//! one observer on this list. Observers are user code, called with no lock held. A panic in one does not keep the
+//! others from being told, except in `before_run`, where it makes the run fail.
 
 use std::{
     any::Any,
@@ -97,7 +97,7 @@ pub trait Observer: Send + Sync {
     fn terminated(&self) {}
 }
 
-/// Hears nothing.
+/// Does nothing when it is called.
 impl Observer for () {}
 
 /// A run that has ended; the argument of [`Observer::run_ended`].
@@ -120,7 +120,6 @@ impl Names {
     pub(crate) const NONE: Self = Self { task: None, group: None };
 }
 
-/// The facts of a run that are known when it ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunFacts {
     pub(crate) id: TaskId,
@@ -235,10 +234,10 @@ impl BitOr for Points {
     }
 }
 
-/// The observers of one executor. [`hooks`](super::hooks) calls them.
+/// The observers of one executor; [`hooks`](super::hooks) calls them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
-    /// The points that at least one of them wants.
+    /// The points that at least one observer wants.
     points: Points,
     all: Arc<Vec<Listed>>,
 }
@@ -246,13 +245,13 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 struct Listed {
     points: Points,
-    /// The same value, by its type. Dropped before the other, whose drop contains a panic.
+    /// The observer by its type. Declared, and so dropped, before `observer`, whose drop contains a panic.
     typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }
 
 impl Hooks {
-    /// Adds an observer, which is called before the others.
+    /// Adds an observer that is called before those added so far.
     pub(crate) fn add_first<T: Observer + 'static>(&mut self, observer: T) {
         self.add(observer);
         Arc::make_mut(&mut self.all).rotate_right(1);
@@ -285,7 +284,7 @@ type Before = dyn Fn(&TaskContext) + Send + Sync;
 type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
 type OnFailure = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
-/// The closures given to the builder's verbs. Each verb replaces the one given before.
+/// The closures given to the builder's verbs. Each verb replaces the closure that it was given before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closures {
     pub(crate) thread_start: Option<Callback<Occasion>>,

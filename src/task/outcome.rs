@@ -1,12 +1,12 @@
-//! The types that closures may return, and what a run of a repeated closure reports by its value: that it has
-//! succeeded, that it failed, that it was the last, or when the next is to be.
+//! The types that closures may return, and what a repeated closure reports by the value that it returns: that the run
+//! succeeded, that it failed, that it was the last, or when the next run is due.
 //!
-//! [`Outcome`] lists the types, and turns each into a [`RunReport`]. That calls the error's own conversion, which is
-//! user code, and so it happens where the closure is called.
+//! [`Outcome`] lists the types, and turns each into a [`RunReport`]. An error's own conversion is user code, so this
+//! happens where the closure is called.
 //!
-//! [`TaskOutput`] exists for what the compiler says when it is missing. A closure that returns a future has done
-//! nothing yet, and its body would never run. Rust cannot say "not a future", but the futures of `async` blocks and
-//! functions have a property that hardly any other value has: they are not [`Unpin`].
+//! [`TaskOutput`] exists for the message of the compiler where it is not implemented. A closure that returns a future
+//! has done nothing yet, and the body of the future would never run. Rust cannot say "not a future", but the futures of
+//! `async` blocks and functions have a property that hardly any other value has: they are not [`Unpin`].
 
 use std::{
     ops::ControlFlow,
@@ -79,20 +79,20 @@ pub(super) type RunReport = Result<Next, Failure>;
 #[derive(Debug)]
 pub enum Next {
     Planned,
-    /// This run has named the next. It is boxed, so that a report is returned in registers.
+    /// This run has named the moment of the next. Boxed, so that a report is returned in registers.
     Named(Box<NamedRun>),
     /// This was the last run, and it has left a value.
     Nothing,
 }
 
-/// The conversion of an outcome, which cannot be named outside of the crate.
+/// The conversion of an outcome. This trait cannot be named outside the crate.
 pub trait Report {
     type Value: Send + 'static;
 
-    /// Returns what follows, or why the run has failed. The last run leaves its value. User code: no lock is held.
+    /// Returns what follows, or why the run failed. The last run sets `value`. User code: no lock is held.
     fn report(self, value: &mut Option<Self::Value>) -> RunReport;
 
-    /// Returns the result of a task whose trigger has ended; `None` if only a run can return it.
+    /// Returns the result of a series whose trigger has no next run; `None` if only a run can return one.
     fn exhausted() -> Option<Self::Value>;
 }
 
@@ -205,7 +205,6 @@ type Never = <fn() -> ! as Function>::Returned;
 
 /// See [`Never`].
 pub trait Function {
-    /// The type that the function returns.
     type Returned;
 }
 

@@ -1,11 +1,11 @@
 //! The payload: the one part of a task that depends on the closure's type.
 //!
 //! A task is a [`Node`]: one allocation with a lock around the closure, and later the result. The submitter makes it;
-//! all other code sees it as a [`Task`], without those types. The future knows the type of the result, and passes a
+//! all other code sees it as a [`Task`], without those types. The future knows the type of the result, and passes in a
 //! place of that type to receive it.
 //!
 //! This file is compiled for each closure, in the user's crate. So it is small: it moves a closure or a result, calls
-//! it, or drops it. Code compiled once decides, from the rest of the node ([`Parts`]).
+//! it, or drops it. Code that is compiled once decides, by the rest of the node ([`Parts`]).
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -14,19 +14,19 @@
 //! | [`end`](Payload::end) | [`End::decide`] decides, closure or result is taken out | [`End::release`] drops it |
 //! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller has it |
 //!
-//! Decision and move are one step under one lock, so closure and state never disagree. The closure is out of the node
-//! while user code runs, so no lock is held meanwhile, and the thread that has taken it out is its only owner and drops
-//! it.
+//! Decision and move are one step under one lock, so closure and state never disagree. While user code runs, the
+//! closure is out of the node and no lock is held. The thread that took it out owns it alone, and drops it or puts it
+//! back.
 //!
-//! [`cell`](Payload::cell) is the door to everything that needs no type. It returns the same lock around a trait
-//! object, which costs no second allocation and needs no `unsafe`.
+//! [`cell`](Payload::cell) leads to everything that needs no type. It returns the same lock, with a trait object
+//! inside, which costs no second allocation and needs no `unsafe`.
 //!
 //! # Sixteen bytes
 //!
 //! With an eight-byte closure, a plain task's lock protects sixteen bytes: the closure, and before it one word with the
-//! state and a tag. There is no word for the [`Extras`]: the first of them moves the content into a box, and the box
-//! takes its place ([`Slot`]). So the code that decides gets a copy of the state; the node writes the decision back,
-//! and puts fresh extras in, before it releases the lock.
+//! state and a tag. There is no word for the [`Extras`]: when a task first needs some, its content moves into a box,
+//! and the box takes its place ([`Slot`]). So the code that decides gets a copy of the state; the node writes the
+//! decision back, and puts fresh extras in, before it releases the lock.
 
 use super::{
     call::{Call, ToStore},
@@ -49,7 +49,7 @@ use crate::{
 pub(crate) type Task = dyn Payload;
 
 pub(crate) trait Payload: Send + Sync {
-    /// Returns the state under the task's lock, without the type of its content.
+    /// Returns the task's lock, without the type of the content.
     fn cell(&self) -> &TaskLock<dyn Content>;
 
     fn call(&self, call: &mut Call<'_>);
@@ -64,35 +64,35 @@ pub(crate) trait Payload: Send + Sync {
 pub(crate) trait Body: Send + Sized + 'static {
     type Value: Send + 'static;
 
-    /// Where the plan is: nowhere for a closure that runs once.
+    /// The place of the plan: `()` for a closure that runs once.
     type Place: Send + 'static;
 
     fn plan(_: &mut Self::Place) -> Option<&mut Option<Plan>> {
         None
     }
 
-    /// Calls the closure, which may consume it. Its last run leaves a value. User code: no lock is held.
+    /// Calls the closure, which a one-shot call consumes. The last run sets `value`. User code: no lock is held.
     fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> RunReport;
 
-    /// Returns the value of a series whose trigger has ended; `None` if only a run can return it.
+    /// Returns the result of a series whose trigger has no next run; `None` if only a run can return one.
     fn exhausted() -> Option<Self::Value> {
         None
     }
 
-    /// True if the body acts even when it does not run, so that it is never just forgotten.
+    /// `true` if the body acts even when its task ends without a run, and so must not be forgotten.
     const ACTS_UNRUN: bool = false;
 
-    /// Drops a body whose task was ended while it waited. User code: no lock is held.
+    /// Drops the body of a task that was ended while it waited; an alarm acts instead. User code: no lock is held.
     fn will_not_run(self) {}
 
-    /// Calls the lent closure, with the user's code around it.
+    /// Calls the lent closure with the user's code around it; an alarm has none.
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
     }
 }
 
-/// A closure that runs once. The call itself drops what it has captured.
+/// A closure that runs once. Its call drops its captures.
 pub(crate) struct OneShot<F>(F);
 
 impl<F, T> Body for OneShot<F>
@@ -112,7 +112,7 @@ where
     }
 }
 
-/// A closure that each run borrows. It is there afterwards, whatever the run did.
+/// A closure that each run borrows, so that it is still there when a run has panicked.
 pub(crate) struct Repeating<F>(F);
 
 impl<F, O> Body for Repeating<F>
@@ -156,8 +156,8 @@ impl<B: Body> Stored<B> {
     }
 }
 
-/// The place of a node's content. A plain task has nothing beside it, and no word for it either: the first of the
-/// [`Extras`] moves the content into a box, and the box takes its place.
+/// The place of a node's content. A plain task has nothing else, and no word for it either: when a task first needs
+/// [`Extras`], its content moves into a box, and the box takes its place.
 enum Slot<B: Body> {
     Plain(Stored<B>),
     Extended(Box<Extended<B>>),
@@ -237,7 +237,7 @@ where
     F: FnMut() -> O + Send + 'static,
     O: Outcome,
 {
-    /// Makes a task that runs a closure repeatedly, and that is still to be given a plan.
+    /// Makes a task that runs `closure` repeatedly. The caller still has to give it a plan.
     #[inline]
     pub(crate) fn repeated(closure: F) -> Arc<Self> {
         Arc::new(Self::new(Repeating(closure), None))
@@ -271,7 +271,7 @@ impl<B: Body> Lent for Loan<B> {
 }
 
 impl<B: Body> Node<B> {
-    /// Calls `decide`, and moves the content accordingly, under the same lock.
+    /// Calls `decide`, and then `carry_out`, which moves the content as decided, under one lock.
     #[inline(always)]
     fn decide<D, R>(
         &self,
@@ -303,7 +303,7 @@ impl<B: Body> Node<B> {
         })
     }
 
-    // Kept apart, so that nodes of the same layout share it.
+    // Not inlined, so that nodes of the same layout share the code.
     #[inline(never)]
     fn start(&self, call: &mut Call<'_>) -> Option<B> {
         match self.take_if(|parts| call.start(parts)) {
@@ -312,7 +312,7 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Publishes the outcome of a call, and puts in what the node keeps. Returns `false` if it keeps nothing.
+    /// Publishes the outcome of a call, and puts in what the node keeps. Returns `false` if the node keeps nothing.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
         let publish = |parts: &mut Parts<'_>| call.publish(parts);

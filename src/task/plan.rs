@@ -1,11 +1,11 @@
 //! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
 //! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
-//! either the threads that control the task change it, under the task's lock, or the worker alone does, which asks a
-//! trigger with no lock held, because a trigger is user code. A change that another thread wants meanwhile waits in
+//! either any thread changes the plan under the task's lock, or the worker alone does, which asks the trigger with no
+//! lock held, because a trigger is user code. A change that another thread requests meanwhile waits in
 //! [`control`](crate::feature).
 //!
-//! The thread that takes a plan out drops it, with the user's trigger, when it holds no lock.
+//! A thread that takes a plan out for good drops it, with the user's trigger, when it holds no lock.
 
 use std::{mem, time::Duration};
 
@@ -21,21 +21,21 @@ use crate::{
     time::Timestamp, trigger::LastRun, unwind::discard,
 };
 
-/// The outcome of one run, or of one that did not take place.
+/// The outcome of a run, which may not have taken place.
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum RunOutcome {
-    /// It was the last run. If it has succeeded there is a value.
+    /// This was the last run. After `Ok` there is a value.
     Ended(Result<(), Failure>),
     Again(Timestamp),
     /// Another run is planned for this moment, although this one failed.
     Failed(Timestamp, Failure),
-    /// It was the last run, because the trigger has ended. The payload says whether there is a value.
+    /// This was the last run, because the trigger has no next one. The payload knows whether there is a value.
     Exhausted,
 }
 
 impl RunOutcome {
-    /// Returns the outcome of a run that did not fail, from when the schedule plans the next.
+    /// Returns the outcome of a run that did not fail, given when the next run is planned, or the panic of the trigger.
     fn of(next: Result<Option<Timestamp>, Failure>) -> Self {
         match next {
             Ok(next) => next.map_or(Self::Exhausted, Self::Again),
@@ -47,7 +47,7 @@ impl RunOutcome {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
 
-    /// Takes out the failure. `Exhausted` takes its place, and means nothing there.
+    /// Takes out the failure, if there is one. Leaves `Exhausted` in any case, which means nothing from then on.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
         match mem::replace(self, Self::Exhausted) {
             Self::Ended(Err(failure)) | Self::Failed(_, failure) => Some(failure),
@@ -59,15 +59,15 @@ impl RunOutcome {
 pub(crate) struct Plan {
     pub(crate) schedule: Schedule,
     on_failure: Option<FailurePolicy>,
-    /// The last failure, if the trigger retries: it becomes the task's if no other attempt takes place.
+    /// The last failure, if the trigger retries. It becomes the task's failure if no other attempt takes place.
     last_failure: Option<Failure>,
-    /// The slot of the queue, if the task has been queued again.
+    /// The queue slot of the task's entry, if the task was queued again or moved.
     pub(super) slot: Option<u32>,
     failures: u32,
     pub(super) runs: u64,
     /// How many runs were left out after the last one.
     skipped: u64,
-    /// True if the statistics know of them already: an overdue run is counted at once.
+    /// `true` if the statistics have counted the `skipped` runs: overdue runs are counted at once.
     are_counted: bool,
 }
 
@@ -78,7 +78,7 @@ impl Plan {
         Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, are_counted }
     }
 
-    /// Notes how many runs unknown to the statistics were left out after the last one.
+    /// Notes how many runs were left out after the last one. The statistics have not counted them.
     fn note_skipped(&mut self, runs: u64) {
         (self.skipped, self.are_counted) = (runs, false);
     }
@@ -106,13 +106,13 @@ impl Plan {
         self.schedule.triggered()?.attempt
     }
 
-    /// Returns the policy for a run that failed. With `stop`, a trigger that retries would never retry.
+    /// Returns the policy for a run that failed: by default `stop`, or `resume` if the trigger retries.
     fn policy(&self) -> FailurePolicy {
         let default = if self.retries() { FailurePolicy::resume() } else { FailurePolicy::stop() };
         self.on_failure.unwrap_or(default)
     }
 
-    /// Returns `true` if the schedule is a trigger of the user's. Only a trigger can plan on the wall clock.
+    /// Returns `true` if the schedule asks a trigger. Only a trigger can plan on the wall clock.
     pub(crate) fn has_trigger(&self) -> bool {
         self.schedule.triggered().is_some()
     }
@@ -121,7 +121,7 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Tells a run its number in the series. An extra run stands for no other, and so hears of no missed runs.
+    /// Tells the run its number, its attempt, and how many runs were missed. An extra run is told of no missed runs.
     #[inline]
     pub(super) fn place(&self, run: &Run) {
         run.number.set(self.runs + 1);
@@ -135,7 +135,7 @@ impl Plan {
 
     // Changes to the plan, under the task's lock.
 
-    /// Sets the schedule. Returns the old one, for the caller to drop with no lock held.
+    /// Replaces the schedule, except for its policy. Returns the old one, for the caller to drop with no lock held.
     pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
         schedule.missed = self.schedule.missed;
         self.note_skipped(0);
@@ -163,7 +163,7 @@ impl Plan {
         }
     }
 
-    /// Returns the outcome of a run that has failed, and reports it: the plan alone knows what follows.
+    /// Returns the outcome of a run that has failed, and reports the failure, since only the plan knows what follows.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -175,7 +175,7 @@ impl Plan {
         self.runs += 1;
         self.failures = self.failures.saturating_add(1);
         run.failures.set(self.failures);
-        // A limit that ends the task was reported when it did.
+        // A time limit that ends the task was reported when it ended the task.
         let is_told = failure.kind() == FailureKind::TimeLimit && self.ends_by_failure();
         let attempt = self.attempt().filter(|_| !run.is_extra.get());
         let subject = Subject { attempt, ..run.subject() };
@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// Returns when the run planned for `next` is due, after one that failed.
+    /// Returns when the run planned for `next` is due, given the backoff after a failed run.
     #[cold]
     fn backed_off(&mut self, next: Timestamp, is_extra: bool, ended: Timestamp) -> Timestamp {
         // Without a delay the plan stands, even if it is in the past.
@@ -239,12 +239,12 @@ impl Plan {
         if self.retries() { self.last_failure.replace(failure) } else { Some(failure) }
     }
 
-    /// Returns the failure of the task, if the trigger has ended after an attempt that failed.
+    /// Takes the failure of a task whose trigger retries and has no next run, if the last run failed.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
         self.last_failure.take().filter(|_| self.failures > 0 && self.retries())
     }
 
-    /// Returns when the schedule plans the run after one that `took_place` or was left out; `None` if there is none.
+    /// Plans the run after this one; `None` if there is none. `took_place` is `false` if this one was left out.
     ///
     /// # Errors
     ///
@@ -289,7 +289,7 @@ impl Plan {
         Ok(next)
     }
 
-    /// Tells a run how many moments of its trigger it stands for.
+    /// Adds to the missed runs of a run the moments of its trigger, beyond its own, that it stands for.
     ///
     /// # Errors
     ///
@@ -330,7 +330,7 @@ impl Plan {
         let (before, counted) = (self.skipped, self.counted());
         let next = self.next(run, false, None, hooks);
         if next.is_ok() {
-            // This run, and those between it and the next.
+            // The runs left out before, this run, and those between it and the next.
             let all = before.saturating_add(self.skipped).saturating_add(1);
             run.stats().count_missed(all.saturating_sub(counted));
             (self.skipped, self.are_counted) = (all, true);

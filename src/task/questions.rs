@@ -1,11 +1,11 @@
 //! The questions before a run: may it take place?
 //!
-//! 1. Under the task's lock, with which the worker has taken the task: the token, and then the
-//!    [extensions](super::extensions). Each lets the run pass, refuses it, or notes a question to user code.
+//! 1. Under the task's lock, before the worker takes the closure out: the token, and then the
+//!    [extensions](super::extensions). Each extension lets the run begin, refuses it, or notes a question to user code.
 //! 2. With no lock held: that question. The task is *running* by then, so what races with a run races with a question
 //!    in the same way.
-//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan moves past it as
-//!    past a run, and the task rests again.
+//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan goes on as after a
+//!    run, and the task rests again.
 //!
 //! [`CallExtras`](super::call::CallExtras) keeps the notes meanwhile; the runs of a plain task have none.
 
@@ -13,7 +13,7 @@ use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
 
 impl Call<'_> {
-    /// Asks the token of the task, and then its extensions, whether a run may begin. Fails with the verdict.
+    /// Asks the token of the task, and then its extensions, whether the run may begin. If not, fails with the verdict.
     #[inline(never)]
     pub(super) fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
         if parts.is_called_off() {
@@ -27,7 +27,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks user code whether the run takes place. Fails with the outcome of a run that does not.
+    /// Asks user code or the policy for missed runs whether the run takes place. If not, fails with its outcome.
     #[inline]
     pub(super) fn ask_user(&mut self) -> Result<(), RunOutcome> {
         match self.extras.as_mut().and_then(|extras| extras.question.take()) {
@@ -45,14 +45,13 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives back a task that has not run, to be ended: because its time is up, because its token was cancelled, or for
-    /// `reason`.
+    /// Gives back a task that has not run, for its worker to end: as timed out, by its token, or for `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())
     }
 
-    /// Asks the policy for missed runs whether the run may still start. Fails with the outcome of a run left out.
+    /// Asks the missed-runs policy whether the run may still start. If not, leaves it out, and fails with the outcome.
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         let (run, hooks) = (self.run, self.hooks);
         let Some(plan) = self.plan.as_mut().filter(|plan| plan.schedule.missed.has_deadline())

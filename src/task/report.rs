@@ -50,7 +50,6 @@ pub enum FailureSource {
 }
 
 impl FailureSource {
-    /// Returns the source of a run's failure.
     #[cold]
     pub(super) fn of_run(failure: &Failure) -> Self {
         match failure.kind() {
@@ -60,7 +59,7 @@ impl FailureSource {
         }
     }
 
-    /// Returns whose code it is. The report puts its own task in place of "a task".
+    /// Returns a phrase for the code that failed. The report replaces "a task" in it by the task's name and id.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Task | Self::TimeLimit | Self::Displaced => "a task",

@@ -1,8 +1,8 @@
-//! One run of a task. It knows which run of which task it is; a running task sees it as a [`TaskContext`].
+//! One run of a task: which run of which task it is, and its moments. The running task sees it as a [`TaskContext`].
 //!
 //! While a task runs, a thread-local leads to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
 //! call, so entering a run touches no reference count. After a run inside a run, as by `DrainedTask::run`, the outer
-//! one is current again, even after unwinding.
+//! run is current again, even after unwinding.
 
 use std::{cell::Cell, rc::Rc, time::SystemTime};
 
@@ -26,21 +26,21 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
-    /// It is another moment if the run was put off.
+    /// The planned moment; at first that of the queue entry, which may be for a check or for asking the gate again.
     pub(crate) planned: Cell<Timestamp>,
-    /// It is later if a gate had to be asked.
+    /// When the worker took the task, or, if a gate was asked, when the gate let the run begin.
     pub(crate) started: Cell<Timestamp>,
     pub(super) number: Cell<u64>,
     pub(super) missed: Cell<u64>,
-    /// How many of the missed runs the statistics already know.
+    /// How many of the missed runs the statistics have already counted.
     pub(super) counted: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
     pub(super) failures: Cell<u32>,
     /// 1 plus how many runs in a row had failed before this one.
     pub(super) attempt: Cell<u32>,
-    /// True if the run is beside the schedule.
+    /// `true` if the run is beside the schedule.
     pub(crate) is_extra: Cell<bool>,
-    /// True if one failure is enough to end the task, for the code around the body.
+    /// `true` if one failure ends the task. Set only for the code around the body.
     pub(super) ends_by_failure: Cell<bool>,
 }
 
@@ -68,7 +68,7 @@ impl Run {
         }
     }
 
-    /// Returns what is known of the run when it is over. Its task was due at `due`.
+    /// Returns what is known of the run when it has ended. Its entry was due at `due`.
     pub(crate) fn facts(&self, due: Timestamp, has_failed: bool) -> RunFacts {
         let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
         let (planned, started) = (self.planned(), self.started());
@@ -97,7 +97,7 @@ impl Run {
         &self.worker.stats
     }
 
-    /// Returns `true` if no worker carries out the run: it asks no gate, and keeps no limit.
+    /// Returns `true` for a run by hand: it asks no gate, and does not check the limit of a one-shot task.
     pub(crate) fn is_by_hand(&self) -> bool {
         !self.worker.keeps_limits
     }
@@ -107,7 +107,7 @@ impl Run {
         Subject { id, name, run, attempt: None }
     }
 
-    /// Returns what is kept of this run, which has failed.
+    /// Returns what the task keeps of this run, which has failed.
     pub(super) fn failure(&self, failure: &Failure) -> FailedRun {
         FailedRun::new(self.number.get(), self.failures.get(), failure)
     }
@@ -137,7 +137,7 @@ impl Run {
         self.worker.stop.is_cancelled()
     }
 
-    /// Returns when the next run is due if the plan says `next`, after the changes that other threads have noted;
+    /// Returns when the next run is due if the plan says `next`, given the changes that other threads have noted;
     /// `None` if the task ends.
     pub(crate) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
         self.task.with(|parts| {
@@ -152,13 +152,12 @@ impl Run {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
-    /// Returns the moment of the wall clock for which the run was planned, if any.
     pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
         let (id, moment) = self.worker.planned_wall.get()?;
         (id == self.id).then_some(moment)
     }
 
-    /// Has the innermost run of the calling thread fail, whatever its body has returned.
+    /// Makes the innermost run of the calling thread fail, whatever its body has returned.
     pub(crate) fn overrule(failure: Failure) {
         Self::with_current(|run| run.worker.overruled.set(Some(failure)));
     }
@@ -167,7 +166,7 @@ impl Run {
         self.number.get()
     }
 
-    /// Returns how many runs unknown to the statistics were missed before this one.
+    /// Returns how many of the runs missed before this one the statistics have not counted.
     pub(crate) fn uncounted(&self) -> u64 {
         self.missed.get().saturating_sub(self.counted.get())
     }
@@ -192,12 +191,12 @@ impl Run {
         })
     }
 
-    /// Shows `look` the innermost run that the calling thread is in, if there is one.
+    /// Calls `look` with the innermost run of the calling thread; `None` if there is none.
     pub(crate) fn with_current<R>(look: impl FnOnce(&Self) -> R) -> Option<R> {
         CURRENT.is_set().then(|| CURRENT.with(look))
     }
 
-    /// Returns `true` if the calling thread is running the task.
+    /// Returns `true` if the innermost run of the calling thread is one of `task`.
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                 start                    finish
-//!   ──▶ Scheduled ─────▶ Running ──────────────────▶ Completed │ Failed ────┐ claim
+//!   ──▶ Scheduled ─────▶ Running ──────────────────▶ Failed │ Completed ────┐ claim
 //!         │    ▲           │   │                                            ▼
 //!         │    └───────────│───┘ rest (periodic)                         Claimed
 //!         │                │
@@ -12,18 +12,17 @@
 //! * **Scheduled**: the closure is in the node. The task is in the queue, or a worker has just taken it out or is about
 //!   to queue it again.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Completed, Failed, Cancelled**: final. Taking the result of the first two makes them `Claimed`. A series whose
-//!   trigger has ended has completed, with or without a result ([`Stage::EXHAUSTED`]).
+//! * **Completed, Failed, Cancelled**: final. A call that takes the result of a completed task makes it `Claimed`. A
+//!   series whose trigger has no next run has completed, with a result or without ([`Stage::EXHAUSTED`]).
 //!
-//! Each move takes `&mut self`, so it happens under the task's lock, and says what has to be *done*: whether to
-//! take the closure out, or to discard the result. The [`payload`](super::payload) does it in the same
-//! step.
+//! Each move takes `&mut self`, so it happens under the task's lock, and says what the caller has to *do*: take the
+//! closure out, or discard the result. The [`payload`](super::payload) moves closure and result in the same step.
 //!
 //! # Cancelling races with running
 //!
 //! The lock orders the two, and the thread that takes the closure out drops it. If `cancel` comes first, it takes the
-//! closure, and `start` finds nothing to run. If `start` comes first, `cancel` marks the task, which its waiters now
-//! see as ended. When the body returns, the worker finds the mark and drops closure and result. Until then
+//! closure, and `start` finds nothing to run. If `start` comes first, `cancel` marks the task as cancelled, and its
+//! waiters see it as ended. When the body returns, the worker finds the mark and drops closure and result. Until then
 //! [`Stage::runs_on`] is true, so that the body can still be signalled.
 
 use std::fmt;
@@ -46,7 +45,7 @@ pub enum TaskState {
     Paused,
     /// The task runs now.
     Running,
-    /// The task has ended with a result, or because its trigger has ended.
+    /// The task has ended with a result, or because its trigger has no next run.
     Completed,
     /// The task has failed: it panicked, or a run returned an `Err` that ended it.
     Failed,
@@ -86,10 +85,10 @@ impl Stage {
     pub(crate) const EXHAUSTED: Self = Self(3);
     pub(crate) const FAILED: Self = Self(4);
     const CLAIMED: Self = Self(5);
-    /// The first of the cancelled ones: two for each reason, of which the second says that the body still runs.
+    /// The first cancelled stage. Each reason has two: in the second, the body is still running.
     const CANCELLED: u8 = 8;
 
-    /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended meanwhile.
+    /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended.
     pub(super) fn start(&mut self) -> bool {
         let is_scheduled = self.is_scheduled();
         if is_scheduled {
@@ -98,8 +97,8 @@ impl Stage {
         is_scheduled
     }
 
-    /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that the worker drops
-    /// the value that the run has left.
+    /// Ends the task after its last run. Returns `false` if the task was cancelled during the run: the worker then
+    /// drops the value that the run has left.
     pub(super) fn finish(&mut self, ending: Self) -> bool {
         let goes_on = self.body_returns();
         if goes_on {
@@ -108,8 +107,8 @@ impl Stage {
         goes_on
     }
 
-    /// Ends a run after which another is to come. Returns `false` if the task was cancelled meanwhile, so that none
-    /// will come; the body counts as running until the caller has dropped it, and then says so by
+    /// Ends a run that another is to follow. Returns `false` if the task was cancelled during the run: none will
+    /// follow, and the body counts as running until the caller has dropped it and calls
     /// [`body_returns`](Self::body_returns).
     pub(super) fn rest(&mut self) -> bool {
         let goes_on = *self == Self::RUNNING;
@@ -119,13 +118,13 @@ impl Stage {
         goes_on
     }
 
-    /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
+    /// Notes that the body has returned. Returns `false` if the task was cancelled during the run.
     pub(super) fn body_returns(&mut self) -> bool {
         self.0 -= u8::from(self.runs_on());
         *self == Self::RUNNING
     }
 
-    /// Returns `true` if the task was cancelled and its body still runs.
+    /// Returns `true` if the task was cancelled and its body is still running.
     pub(crate) fn runs_on(self) -> bool {
         self.0 >= Self::CANCELLED && self.0 % 2 == 1
     }
@@ -134,7 +133,7 @@ impl Stage {
         self.0 > Self::RUNNING.0
     }
 
-    /// Returns `true` if the task has ended and its body does not run.
+    /// Returns `true` if the task has ended and its body is not running.
     pub(super) fn has_left(self) -> bool {
         self.is_done() && !self.runs_on()
     }
@@ -144,8 +143,8 @@ impl Stage {
         self == Self::SCHEDULED
     }
 
-    /// Ends the task other than by a run. If the task waits, the caller takes out the closure, which will not run; if
-    /// it runs, the worker drops what is left.
+    /// Ends the task other than by a run. If the task was waiting, the caller takes out the closure, which will not
+    /// run; if it was running, the worker drops what is left.
     #[inline]
     pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancellation {
         let found = match *self {
@@ -167,8 +166,8 @@ impl Stage {
         is_there
     }
 
-    /// Claims the end of the task; `None` if it has not ended. The caller then has the value, or the failure of a task
-    /// that has failed; the error is for a task that has left no failure.
+    /// Claims the result; `None` if the task has not ended. After `Ok` the caller takes the value. The error stands
+    /// unless the task has a failure that no call has claimed.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         if self.claim_value() {
             return Some(Ok(()));

@@ -1,10 +1,10 @@
 //! An `Err` that no call can take any more: the result of a task whose future was dropped, or that was cancelled while
 //! it ran.
 //!
-//! Stable Rust cannot ask a type whether it is a `Result`, but two functions of `std` can tell: the name of the type,
-//! and the discriminant of the value. Their output is not guaranteed. If one of them changed, an `Err` would be dropped
-//! silently, and the tests, which run with each toolchain, would fail. The report has the text of the error for the
-//! types that most programs use, and the name of any other.
+//! Stable Rust cannot ask a type whether it is a `Result`, but two functions of `std` can tell: `type_name`, and
+//! `discriminant` of the value. Their output is not guaranteed. If one of them changed, an `Err` would be dropped
+//! silently, and the tests, which run with each toolchain, would fail. For the results that most programs use, the
+//! report has the text of the error, and for any other the name of its type.
 
 use std::{
     any::{Any, type_name},
@@ -30,7 +30,7 @@ pub(super) fn failure_of<T: 'static>(result: &T) -> Option<Failure> {
     if is_result::<T>() { failure(&discriminant(result), result, type_name::<T>()) } else { None }
 }
 
-/// Compiled once, not once for each result type.
+/// The part of [`failure_of`] that is compiled once, not once for each result type.
 #[cold]
 fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure> {
     if format!("{variant:?}") != "Discriminant(1)" {
@@ -48,7 +48,7 @@ fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure>
     ))
 }
 
-/// Returns the error, if there is one of this type and no other value.
+/// Returns the error of a `Result<(), E>`; `None` for an `Ok` and for other types.
 fn error<E: Display + 'static>(result: &dyn Any) -> Option<&dyn Display> {
     let error = result.downcast_ref::<Result<(), E>>()?.as_ref().err()?;
     Some(error)

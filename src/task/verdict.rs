@@ -6,11 +6,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// Queues a task again, with this timing and for this reason. Returns the slot of its entry, unless the queue refuses
-/// it.
+/// Queues a task again, with this timing and for this reason. Returns the entry's slot; `None` if the queue refuses it.
 pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
-/// The next step of a worker with the task that it has run.
+/// What a worker does next with a task that it has taken.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -18,22 +17,22 @@ pub(crate) enum Verdict {
     TooLate,
     /// Nothing: the task has ended with this run.
     Ended,
-    /// Report that the time of the task was up: before the run, which did not take place, or during it.
+    /// Report that the task's time was up: before the run, which did not take place, or during the run.
     TimedOut,
-    /// End the task as cancelled: the task, or a holder of its token, has cancelled the token; or it is not to run.
+    /// End the task as cancelled, for this reason: its token was cancelled, or a feature or the pool ends it.
     Cancelled(CancelReason),
     Again(Timestamp),
 }
 
-/// Whether a task has been queued again. If not, it is to end: for this reason, or because the queue has refused it or
-/// it was cancelled meanwhile.
+/// Whether a task has been queued again. If not, the task ends: for this reason, or, without one, because the queue
+/// refused the task or the task had already ended.
 pub(crate) type Requeued = Result<(), Option<CancelReason>>;
 
-/// Where a call that ends a task found it.
+/// How a call that is to end a task found the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     TooLate,
-    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued again.
+    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued again or moved.
     Waiting(Option<u32>),
     /// The task was running; its worker drops what is left.
     Running,

@@ -1,5 +1,5 @@
-//! The state that all runs on one worker share, and the parts of the current run that most runs do not have: kept here
-//! and not in the [`Run`](super::Run), so that most runs have nothing to set up. Only the worker's thread touches it.
+//! The state that all runs on one worker share. What only some runs have is here too, and not in the
+//! [`Run`](super::Run), so that most runs have nothing to set up. Only the worker's thread uses the context.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,14 +13,14 @@ pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
     pub(super) stop: CancellationToken,
     pub(crate) stats: Arc<WorkerStats>,
-    /// True if runs keep time limits and ask gates. A run by hand does not: the timer thread may be gone.
+    /// `false` for runs by hand: they ask no gate, and do not check the limit of a one-shot task.
     pub(super) keeps_limits: bool,
     pub(crate) extensions: RefCell<RunExtensions>,
     /// The failure with which code around the body has overruled the current run.
     pub(super) overruled: Cell<Option<Failure>>,
-    /// The wall-clock moment for which the last run on that clock was planned, with the id of its task.
+    /// The wall-clock moment for which the last run on that clock was planned, with its task's id.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers are told, and the id of their task. They stay for its next run.
+    /// The names that observers are told of a run. `named` is the id of the task; its names are kept for its next run.
     names: RefCell<Names>,
     named: Cell<u64>,
 }
@@ -45,7 +45,7 @@ impl WorkerContext {
         }
     }
 
-    /// Keeps the names of a task, for the observers of its run.
+    /// Keeps the names of a task and its group, for the observers of the run.
     pub(super) fn note_names(&self, id: u64, task: Option<&Arc<str>>, group: Option<&Arc<str>>) {
         self.named.set(id);
         let kept = &mut *self.names.borrow_mut();
@@ -56,7 +56,7 @@ impl WorkerContext {
         }
     }
 
-    /// Passes to `look` the names of a task that has run.
+    /// Calls `look` with the names of a task that has run; without names if none were kept.
     pub(crate) fn with_names(&self, id: TaskId, look: impl FnOnce(&Names)) {
         let names = self.names.borrow();
         look(if self.named.get() == id.0 { &names } else { &Names::NONE });

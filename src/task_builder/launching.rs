@@ -1,14 +1,14 @@
 //! Launching: how a node made from a closure gets its settings, and enters its pool.
 //!
-//! A plain task goes straight into the queue ([`schedule`], [`execute`]) if its pool has its workers and adds nothing
-//! to tasks. Every other task goes through [`TaskBuilder::launch`], in this order:
+//! A plain task goes straight into the queue ([`schedule`], [`execute`]) if its pool has all its workers and adds
+//! nothing to tasks, and no subscriber listens. Every other task goes through [`TaskBuilder::launch`], in this order:
 //!
-//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A refused task gets its
-//!    extensions too: the error hands it back as it would have run.
-//! 2. The submitter starts a worker if one is missing, and the timer thread if the task has a limit. It gives the task
-//!    its extensions and the code around its runs, and calls the executor's decorator, whose panic is the submitter's.
+//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A task that is refused
+//!    here gets its extensions too: the error hands it back as it would have run.
+//! 2. The submitter starts a worker if one is missing, and the timer thread if the task has a limit. It calls the
+//!    executor's decorator, whose panic it passes on, and gives the task its extensions and the code around its runs.
 //! 3. The pool admits the task. From here on it may run, be cancelled, and end.
-//! 4. The task enters its group, and its limit is armed. Neither affects a task that has ended meanwhile.
+//! 4. The task enters its group, and its limit is armed. Neither affects a task that has already ended.
 
 use std::{
     panic::{self, Location},
@@ -101,7 +101,7 @@ impl TaskBuilder<'_> {
         let joined = self.requested.join(pool_ref.pool());
         let (_joining, refusal) =
             joined.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
-        // Before the code around each run: the limit on each run of a periodic task needs the timer thread's queue.
+        // First, since the code that limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match unplannable.or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, &self.requested),
@@ -181,7 +181,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Submits a task without settings, bypassing the builder if the pool adds nothing to it.
+/// Submits a task without settings, bypassing the builder if the pool [admits it at once](admits_at_once).
 #[inline]
 #[track_caller]
 pub(crate) fn schedule<T: Send + 'static>(
@@ -192,7 +192,7 @@ pub(crate) fn schedule<T: Send + 'static>(
     submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
 }
 
-/// Like [`schedule`], but at once and without a future.
+/// Like [`schedule`], without a delay and without a future.
 #[inline]
 #[track_caller]
 pub(crate) fn execute(
@@ -266,12 +266,12 @@ fn end_or_error(
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
 
-/// Returns `true` if a refused task has ended although its holder has neither run nor dropped it.
+/// Returns `true` if a refused task has ended although the error still holds it.
 fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
 
-/// Ensures that a worker will run the task, and that the timer thread watches its time limit.
+/// Ensures that the pool has a worker for the task and, if the task has a time limit, a timer thread.
 #[inline]
 fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing, RejectionReason> {
     let pool = pool_ref.pool();
@@ -282,7 +282,7 @@ fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing,
     })
 }
 
-/// Resumes the panic of user code in a submission. The task is emptied first, because a drop may panic as well.
+/// Resumes a panic of user code in a submission. Drops what the task holds first, since those drops may panic as well.
 #[cold]
 fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);

@@ -1,7 +1,8 @@
 //! The context that a trigger is given, and its answer.
 //!
-//! A moment of the wall clock is computed when the trigger asks for it. The one exception is the moment for which a run
-//! was planned on that clock: if it were not exact, a trigger that walks from moment to moment could return it twice.
+//! A moment of the wall clock is computed when the trigger asks for it. After a run that was planned on that clock, the
+//! run's own moments are kept: if they were not exact, a trigger that walks from moment to moment could return one
+//! twice.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,7 +22,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// Returns the moment on the executor's clock, as far as it is known now.
+    /// Returns the moment on the executor's clock: an estimate for one of the wall clock, `NEVER` for `OnDemand`.
     pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
         match self {
             Self::At(moment) => clock.deadline_of(moment),
@@ -51,7 +52,7 @@ impl Due {
         }
     }
 
-    /// Returns the moment earlier by `span`; this one if there is no such moment.
+    /// Returns the moment `span` before this one, or this one if there is no such moment.
     pub(crate) fn before(self, span: Duration) -> Self {
         match self {
             Self::At(moment) => Self::At(moment.checked_sub(span).unwrap_or(moment)),
@@ -97,7 +98,8 @@ pub struct TriggerContext<'a> {
     pub(crate) last: Option<LastRun>,
     pub(crate) runs: u64,
     pub(crate) failures_in_a_row: u32,
-    /// True if the trigger has answered for this last run before, and is [asked again](crate::Trigger::is_asked_again).
+    /// `true` if the trigger has answered for this last run before, and is [asked
+    /// again](crate::Trigger::is_asked_again).
     pub(crate) is_asked_again: bool,
 }
 
@@ -107,7 +109,7 @@ pub(crate) struct LastRun {
     pub(crate) planned_wall: Option<SystemTime>,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
-    /// False if its gate skipped it or it was too late to start.
+    /// `false` if the gate skipped the run, or the run was too late to start.
     pub(crate) took_place: bool,
 }
 

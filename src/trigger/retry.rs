@@ -3,9 +3,9 @@
 //! While a run is being retried, [`Retry`] answers in place of the inner trigger, which sees only the runs that it
 //! planned itself: so a grid stays where it is, and a calendar does not return the same moment twice.
 //!
-//! An attempt may not take place, because its gate skips it or it is too late. In a [call](Retry::of_call), the next
-//! one is then planned as after the previous failure. A series goes on with its next moment: a gate skips an attempt
-//! because another replica has done the work, and would skip each further one too.
+//! Some attempts do not take place, because the gate skips them or they are overdue. In a [call](Retry::of_call), the
+//! next attempt is then planned as after the previous failure. A series goes on with its next moment: a gate skips an
+//! attempt because another replica has done the work, and would skip each further attempt too.
 
 use std::{
     collections::hash_map::RandomState,
@@ -132,14 +132,14 @@ impl Backoff {
 pub struct Retry<G> {
     inner: G,
     backoff: Backoff,
-    /// When the last attempted run was due, as the inner trigger planned it.
+    /// The moment for which the inner trigger planned the last run, and the same on the wall clock if planned there.
     origin: (Timestamp, Option<SystemTime>),
     /// How many attempts at that run have failed, including the last; zero if the last has not.
     failed: u32,
-    /// True if the planned run is another attempt, and not a run that the inner trigger planned.
+    /// `true` if the planned run is another attempt, and not a run that the inner trigger planned.
     is_attempt: bool,
     retries: u64,
-    /// True if all runs are attempts at one call, so that one that does not take place is planned again.
+    /// `true` if all runs are attempts at one call: an attempt that does not take place is then planned again.
     is_call: bool,
 }
 
@@ -210,7 +210,7 @@ impl<G: Trigger> Trigger for Retry<G> {
 }
 
 impl Retry<Every> {
-    /// Returns the trigger of one call, made at once and retried: there is never a second call.
+    /// Makes the trigger of a single call, which is made at once, and retried.
     pub(crate) fn of_call(backoff: Backoff) -> Self {
         Self { is_call: true, ..Self::new(every(Duration::MAX), backoff) }
     }

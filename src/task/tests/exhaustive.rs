@@ -18,7 +18,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// Runs a task like a worker, and returns the verdict.
+/// Runs a task as a worker does, and returns the verdict.
 fn run(task: Arc<Task>) -> Verdict {
     let clock = Clock::from(ManualClock::new());
     let stop = CancellationToken::with_clock(clock.clone());
@@ -27,14 +27,14 @@ fn run(task: Arc<Task>) -> Verdict {
     run.task.run(&run, &Hooks::default())
 }
 
-/// A series with this period and without settings, for the models.
+/// Makes a series with this schedule and without settings, for the models.
 pub(crate) fn series(body: impl FnMut() + Send + 'static, schedule: Schedule) -> Arc<Task> {
     let task: Arc<Task> = Node::repeated(body);
     task.set_plan(Plan::new(schedule, None));
     task
 }
 
-/// Waits for a task like `join`.
+/// Waits for the end of a task, as `join` does.
 fn wait_for(task: &Task) {
     let clock = Clock::from(ManualClock::new());
     let mut place = Place::default();
@@ -67,7 +67,7 @@ fn a_task_runs_or_is_cancelled() {
     });
 }
 
-/// M123: a waiter registers while the task ends: it is woken, and sees what the body has done.
+/// M123: a waiter registers while the task is ending: it is woken, and sees what the body has done.
 #[test]
 fn a_joining_thread_is_woken() {
     check(|| {
@@ -100,7 +100,7 @@ fn all_waiters_are_woken() {
     });
 }
 
-/// A cancellation, even one during the run, wakes a waiter like a result does.
+/// A cancellation, even one during the run, wakes a waiter as a result does.
 #[test]
 fn a_joining_thread_is_woken_by_a_cancellation() {
     check(|| {
@@ -116,8 +116,8 @@ fn a_joining_thread_is_woken_by_a_cancellation() {
     });
 }
 
-/// M124: a periodic task is queued again while it is cancelled: afterwards it is not in the queue,
-/// and its closure has been dropped once.
+/// M124: a periodic task is queued again while it is being cancelled: afterwards it is not in the queue, and its
+/// closure has been dropped once.
 #[test]
 fn a_cancelled_task_is_not_queued() {
     check(|| {
@@ -224,10 +224,10 @@ fn manual() -> Clock {
     Clock::from(ManualClock::new())
 }
 
-/// The queue of one task: the deadline of its entry, if it is there.
+/// A queue for one task: the deadline of its entry; `None` if the queue is empty.
 type OneEntry = Arc<Mutex<Option<Timestamp>>>;
 
-/// Returns the mover of that entry.
+/// Returns a function that moves the entry of such a queue.
 fn mover_of(
     queue: &OneEntry,
 ) -> impl FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + '_ {
@@ -241,7 +241,7 @@ fn mover_of(
     }
 }
 
-/// Acts like a worker: takes the task out of its queue if it is due, runs it and puts it back.
+/// Does what a worker does: takes the task out of the queue if it is due, runs it, and queues it again.
 fn work(task: Arc<Task>, queue: &OneEntry) {
     if queue.lock().take_if(|deadline| *deadline == Timestamp::PAST).is_none() {
         return;
@@ -255,8 +255,8 @@ fn work(task: Arc<Task>, queue: &OneEntry) {
     }
 }
 
-/// M133: a task is moved while a worker takes it, runs it and puts it back: in each order it is queued for
-/// the moment that was asked for.
+/// M133: a task is moved while a worker takes it, runs it and queues it again: in each order it ends up queued for the
+/// moment that was asked for.
 #[test]
 fn a_series_is_moved_and_not_lost() {
     check(|| {
@@ -275,7 +275,7 @@ fn a_series_is_moved_and_not_lost() {
     });
 }
 
-/// A task is paused and resumed while a worker takes it and puts it back: it is not left behind.
+/// A task is paused and resumed while a worker takes it and queues it again: it ends up queued, and not paused.
 #[test]
 fn a_pause_that_is_over_leaves_nothing() {
     check(|| {
@@ -294,7 +294,7 @@ fn a_pause_that_is_over_leaves_nothing() {
     });
 }
 
-/// A one-shot task that was put off in time does not run before; otherwise it says so.
+/// A one-shot task that is put off in time does not run before; if it is too late for that, `control` says so.
 #[test]
 fn a_task_is_put_off_or_it_is_too_late() {
     check(|| {
@@ -333,8 +333,8 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
     });
 }
 
-/// M142: two threads move the limit, and each arms a guard for its own: the guard that stays is the one for the limit
-/// that the task has.
+/// M142: two threads move the limit, and each arms a guard for its own limit: the guard that stays is the one for the
+/// limit that the task has in the end.
 #[test]
 fn the_guard_of_the_last_limit_stays() {
     check(|| {
@@ -363,7 +363,7 @@ fn the_guard_of_the_last_limit_stays() {
     });
 }
 
-/// A capture whose drop meets the thread that has the lock: loom tries both orders.
+/// A capture whose drop takes a lock that another thread takes too, so that loom tries both orders.
 struct Hesitates<D>(Arc<Mutex<()>>, D);
 
 impl<D> Drop for Hesitates<D> {
@@ -372,8 +372,8 @@ impl<D> Drop for Hesitates<D> {
     }
 }
 
-/// M138: a series is cancelled during its run: a thread that waits until it has left finds that the closure has been
-/// dropped.
+/// M138: a series is cancelled during its run: a thread that waits until the series has left finds that the closure has
+/// been dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
     check(|| {
