@@ -74,7 +74,7 @@ use crate::{
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
     clock: Clock,
-    /// Tells the keys of this queue from those of others.
+    /// Distinguishes the keys of this queue from those of other queues.
     id: u64,
 }
 
@@ -314,7 +314,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Many elements at once: a call collects them from the user's iterator first, and then inserts them under one lock.
+/// Inserting many elements at once: a call collects them from the user's iterator before it takes the lock.
 impl<T> DelayQueue<T> {
     /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
     /// in the same order. All delays are counted from the same time, now. Does not block. This is

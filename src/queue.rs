@@ -1,4 +1,4 @@
-//! The delay queues: an element is inserted with a deadline, and can be taken once the deadline has passed. Two queues
+//! The delay queues: an element is inserted with a deadline, and can be taken once the deadline has come. Two queues
 //! share one wait loop.
 //!
 //! ```text
@@ -19,13 +19,12 @@
 //!       out of order       arrives in order      17 ms ahead or more
 //! ```
 //!
-//! * **When is a submission too late?** An insertion and `close` race for the heap's lock: an
-//!   insertion that wins is in the heap when `close` returns, and a later one is refused
-//!   ([`AdmissionState`]).
+//! * **When is a submission too late?** An insertion and `close` race for the heap's lock: an insertion that wins is in
+//!   the heap when `close` returns, and a later one is refused ([`AdmissionState`]).
 //! * **Which thread is woken?** [`waiters`] has the protocol, and the argument that no wake-up is lost.
 //! * **Which entry is taken next?** The entry with the earliest deadline; of several with the same deadline, the one
-//!   submitted first. In a single heap that is the heap's order; [`striped`] says why it holds across several.
-//! * No lock is held while the clock is read, an element is made or dropped, or a thread is woken.
+//!   submitted first. In a single heap that is the heap's order; [`striped`] says why it holds across heaps.
+//! * A thread holds no lock while it reads the clock, drops an element, or wakes another thread.
 //!
 //! # Words
 //!
@@ -41,7 +40,7 @@
 //! # Java's names
 //!
 //! Private names of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and `ThreadPoolExecutor`, with their
-//! equivalents in this crate. A test checks that the sources have them.
+//! equivalents in this crate. A test checks that each equivalent is in the file named.
 //!
 //! | Java | here | in `src` |
 //! |---|---|---|
@@ -89,15 +88,15 @@ use crate::{
     time::Timestamp,
 };
 
-/// Which elements a queue admits: all, or only those that are queued again for certain reasons. Each set bit shuts out
-/// one class of elements, so setting bits closes a queue further. No bit is ever cleared.
+/// Which elements a queue admits: all, none, or only those that are queued again for certain reasons. Each set bit
+/// shuts out one class of elements, so setting another bit closes the queue further. No bit is ever cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admission(usize);
 
 impl Admission {
     pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16 | 32 | 64);
 
-    /// Admits only elements that are queued again for one of these reasons.
+    /// Makes an admission of only those elements that are queued again for one of these reasons.
     pub(crate) fn only(reasons: impl IntoIterator<Item = Requeue>) -> Self {
         let admitted = reasons.into_iter().fold(0, |bits, why| bits | why as usize);
         Self(Self::CLOSED.0 & !admitted)
@@ -106,9 +105,10 @@ impl Admission {
 
 /// The [`Admission`] of one queue.
 ///
-/// A thread writes it while it holds *all* heap locks of the queue, so it cannot change while any of them is held. An
-/// insertion reads it under its heap's lock: an inserting and a closing thread come in the order in which they get that
-/// lock. A thread that holds no lock and sees the queue closed knows that every element admitted before is in its heap.
+/// A thread writes it while it holds *all* heap locks of the queue, so the admission cannot change while any of them is
+/// held. An inserting thread reads it under its heap's lock, so an insertion and a close take effect in the order in
+/// which they get that lock. A thread that sees the queue closed without a lock knows that every admitted element has
+/// reached its heap.
 struct AdmissionState(AtomicUsize);
 
 impl AdmissionState {
@@ -128,21 +128,21 @@ impl AdmissionState {
         self.0.load(Ordering::Relaxed) & why as usize != 0
     }
 
-    /// Admits no more than `admission` from now on. The caller holds all heap locks of the queue.
+    /// Lets the queue admit no more than `admission` from now on. The caller holds all heap locks of the queue.
     fn restrict_to(&self, admission: Admission) {
-        // Ordering: no other thread writes meanwhile. For the sequentially consistent store, see `is_open`.
+        // Ordering: no other thread can write now. For the sequentially consistent store, see `is_open`.
         let current = self.0.load(Ordering::Relaxed);
         self.0.store(current | admission.0, Ordering::SeqCst);
     }
 }
 
-/// Decides from an element and its due time whether to remove it.
+/// Given an element and when it is due, returns `true` if the element is to be removed.
 type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]
 pub(crate) struct RefusedElement<E> {
     pub(crate) why: InsertError,
-    /// The sequence that the element would have had. No other element gets it.
+    /// The sequence of the element, which no other element gets.
     pub(crate) sequence: u64,
     pub(crate) element: E,
 }
@@ -157,10 +157,10 @@ pub enum InsertError {
     Full,
 }
 
-/// One entry of a queue, as it was at one moment.
+/// An entry of a queue at one moment, with its element, a reference to the element, or a view of it.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
-    /// When it is due, even if it is parked.
+    /// The moment at which the entry is due, even if it is parked.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
     pub(crate) element: V,
@@ -173,7 +173,7 @@ impl<E> SnapshotEntry<&E> {
     }
 }
 
-/// Sorts the entries of a snapshot into the order in which they would be taken. The caller holds no lock.
+/// Sorts the entries of a snapshot by due time, and then by submission. The caller holds no lock.
 pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
     entries.sort_unstable_by_key(|entry| (entry.deadline, entry.ticket.sequence));
     entries

@@ -1,10 +1,11 @@
 //! Worker statistics: the current task of one worker, and its counts.
 //!
-//! Only its worker writes a [`WorkerStats`], so counting is a plain store to a cache line of its own. Others read: the
-//! pool's statistics add up all workers', and the report of a shutdown names the tasks that still run.
+//! Each [`WorkerStats`] is written only by its worker, so counting is a plain store to a cache line that no other
+//! worker writes. Other threads read it: the pool's statistics add up the counts of all workers, and the shutdown
+//! report names the tasks that are still running.
 //!
-//! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread that has seen
-//! that a task has ended finds it counted.
+//! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread that sees that a
+//! task has ended also sees its last run counted.
 
 use crossbeam_utils::CachePadded;
 
@@ -21,11 +22,11 @@ pub(crate) struct WorkerStats(CachePadded<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// The number of the task that runs; zero if none does.
+    /// The number of the running task; zero if none is running.
     current: AtomicU64,
-    /// When its run began, in nanoseconds.
+    /// When the current task's run began, in nanoseconds.
     since: AtomicU64,
-    /// The last named task that ran, and its name.
+    /// The number and the name of the last named task that ran.
     named: Mutex<Option<(u64, Arc<str>)>>,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -74,9 +75,9 @@ impl WorkerStats {
         self.0.current.store(0, Ordering::Release);
     }
 
-    /// Counts a run, those that were missed just before it, and the end of its task if it was the last. The smaller
-    /// count comes last: a reader, which goes the other way, finds no failed task without a failed run, and no failed
-    /// run without a run.
+    /// Counts a run, the runs missed just before it, and, if it was the last, the end of its task. Writes the smallest
+    /// count last; a reader reads it first, and so finds no failed task without a failed run, and no failed run without
+    /// a run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);
@@ -100,12 +101,12 @@ impl WorkerStats {
         }
     }
 
-    /// Counts runs that were left out and that no later run counts.
+    /// Counts missed runs that no later run will count.
     pub(crate) fn count_missed(&self, missed: u64) {
         add(&self.0.missed_runs, missed);
     }
 
-    /// Counts a run that a gate has skipped, and those that were missed just before it.
+    /// Counts a run that a gate has skipped, and the runs missed just before it.
     pub(crate) fn count_skip(&self, missed: u64) {
         add(&self.0.gate_skips, 1);
         add(&self.0.missed_runs, missed);
@@ -115,9 +116,9 @@ impl WorkerStats {
         add(&self.0.cancelled, 1);
     }
 
-    /// Returns how many runs the worker has counted, and how many of them have failed; called on its own thread.
+    /// Returns how many runs, and how many failed ones, the worker has counted; called on the worker's thread.
     pub(crate) fn counted(&self) -> (u64, u64) {
-        // Relaxed: this thread has written them.
+        // Relaxed: this thread has written both counts.
         (self.0.runs.load(Ordering::Relaxed), self.0.failed_runs.load(Ordering::Relaxed))
     }
 

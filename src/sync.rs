@@ -5,7 +5,7 @@
 //! published manifest never does.
 //!
 //! * [`Mutex`] has no poisoning: no user code runs under a lock of this crate, so no panic leaves a value half changed.
-//! * [`Parker`] is how a thread waits, everywhere.
+//! * [`Parker`] is how a thread sleeps and is woken, everywhere.
 //! * Threads take locks in one order, which debug builds check: [`rank`].
 //!
 //! The pages `docs/locks.md` and `docs/atomics.md` list every lock and every atomic of the crate.
@@ -44,7 +44,7 @@ pub(crate) mod process {
 /// A lock without poisoning. Its [`rank`] says which locks a thread may hold when it takes this one.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T: ?Sized, const RANK: u8 = { rank::LEAF }> {
-    /// The lock's number among those of its rank.
+    /// The lock's number among the locks of its rank.
     #[cfg(debug_assertions)]
     number: u8,
     // Last, since its value may be unsized.
@@ -63,7 +63,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         Self::numbered(0, value)
     }
 
-    /// One of several locks of its rank that a thread may hold together.
+    /// Makes one of several locks of one rank, which a thread may hold at once if it takes them in numerical order.
     pub(crate) fn numbered(number: usize, value: T) -> Self {
         #[cfg(not(debug_assertions))]
         let _ = number;
@@ -78,8 +78,8 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// Like [`lock`](Self::lock), in less code, for functions that are compiled for each closure. The lock is rarely
-    /// contended.
+    /// Like [`lock`](Self::lock), but in less code: for rarely contended locks in functions that are compiled for each
+    /// closure.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {

@@ -12,8 +12,8 @@
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
 //! Both count from a year before they were made, so that past timestamps keep their order. No thread sleeps by the wall
-//! clock ([`wall`]). The crate reads the time only through [`Clock::read`], and sleeps only through
-//! [`Wait::park_until`].
+//! clock ([`wall`]). The crate reads the clocks of the system only in this module, and a thread sleeps until a
+//! timestamp only in [`Wait::park_until`].
 //!
 //! # Never early, and how late
 //!
@@ -74,7 +74,7 @@ impl Timestamp {
         Self(self.0.saturating_add(saturating_nanos(delay)))
     }
 
-    /// Returns the timestamp `lead` earlier, but none before the origin; never stays never.
+    /// Returns the timestamp `lead` earlier, but none before the origin; `NEVER` stays `NEVER`.
     pub(crate) fn before(self, lead: Duration) -> Self {
         if self == Self::NEVER { self } else { Self(self.0.saturating_sub(saturating_nanos(lead))) }
     }
@@ -84,7 +84,7 @@ impl Timestamp {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns how long to wait, from `now` on, until this comes: `Duration::MAX` if it never does.
+    /// Returns how long it is from `now` until this timestamp: zero if it has come, `Duration::MAX` if it never comes.
     pub(crate) fn delay_at(self, now: Self) -> Duration {
         if self == Self::NEVER { Duration::MAX } else { self.since(now) }
     }
@@ -100,11 +100,10 @@ pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
 
 /// The source of time of an executor, a queue or a token.
 ///
-/// [`Builder::clock`](crate::Builder::clock),
-/// [`DelayQueue::with_clock`](crate::DelayQueue::with_clock) and
+/// [`Builder::clock`](crate::Builder::clock), [`DelayQueue::with_clock`](crate::DelayQueue::with_clock) and
 /// [`CancellationToken::with_clock`](crate::CancellationToken::with_clock) take one, and
-/// [`Handle::clock`](crate::Handle::clock) returns it. The default is the system's monotonic clock;
-/// a [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
+/// [`Handle::clock`](crate::Handle::clock) returns it. The default is the system's monotonic clock; a [`ManualClock`]
+/// makes tests exact. Cloning is cheap, and clones show the same time.
 ///
 /// Code that reads the time from a `Clock` works with either:
 ///
@@ -197,13 +196,13 @@ impl Clock {
         }
     }
 
-    /// Returns `instant` as a timestamp of this clock: no earlier than the origin, and never for `None`.
+    /// Returns `instant` as a timestamp of this clock: no earlier than the origin, and `NEVER` for `None`.
     pub(crate) fn deadline_of(&self, instant: impl Into<Option<Instant>>) -> Timestamp {
         let Some(instant) = instant.into() else { return Timestamp::NEVER };
         Timestamp(saturating_nanos(instant.saturating_duration_since(self.origin())))
     }
 
-    /// Returns the deadline as an [`Instant`]; `None` for never, and if an `Instant` cannot represent it.
+    /// Returns the deadline as an [`Instant`]; `None` for `NEVER`, and if an `Instant` cannot represent it.
     pub(crate) fn instant_of(&self, deadline: Timestamp) -> Option<Instant> {
         if deadline == Timestamp::NEVER {
             return None;
@@ -230,7 +229,7 @@ impl Clock {
         Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
-    /// Makes a change to a manual clock.
+    /// Changes the state of a manual clock; does nothing on the system's.
     fn tell(&self, news: fn(&mut ClockState)) {
         if let Some(manual) = self.manual() {
             manual.change(news);
@@ -253,7 +252,7 @@ impl Clock {
         self.manual().map_or(0, ManualClock::address)
     }
 
-    /// Called by a worker of this clock when it begins to wait for another thread.
+    /// Called by a thread that drives an executor when it begins to wait, after [`worker_starts`](Self::worker_starts).
     pub(crate) fn driver_waits(&self) {
         self.tell(|state| {
             state.waiting_drivers += 1;
@@ -270,11 +269,11 @@ impl Clock {
     }
 }
 
-/// One wait of a thread. It lasts until this is dropped, when the thread has its answer.
+/// One wait of a thread, which drops this when it has its answer.
 pub(crate) struct Wait<'a> {
     clock: &'a Clock,
     pub(crate) parker: &'a Parker,
-    /// Whether the manual clock counts this wait.
+    /// `true` if the manual clock counts this wait.
     is_counted: Cell<bool>,
 }
 
@@ -313,10 +312,10 @@ impl From<ManualClock> for Clock {
     }
 }
 
-/// The most slack that a thread asks for: with more than the system can represent, the timer would never fire.
+/// The largest slack that a thread asks for: with more than the system can represent, a timer would never fire.
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
-/// Sets the timer slack of the calling thread through a file in procfs; zero means the slack of its process. Does
+/// Sets the timer slack of the calling thread through a file in procfs; zero restores the thread's default slack. Does
 /// nothing on systems other than Linux, without the feature `timer-slack`, or if the system refuses.
 pub(crate) fn set_timer_slack(slack: Duration) {
     if !cfg!(all(target_os = "linux", feature = "timer-slack")) {
@@ -376,7 +375,7 @@ mod tests {
         }
     }
 
-    /// Counts how often it was woken.
+    /// A waker that counts its calls.
     #[derive(Default)]
     struct Wakes(AtomicU64);
 

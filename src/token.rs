@@ -2,8 +2,8 @@
 //!
 //! A token is one flag that is never lowered, and a list of its waiters' wakers. The token of a task has a *parent*,
 //! the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and a waiter
-//! is on both lists. So no parent has a list of children to maintain, and a task that never asks for its token costs
-//! nothing (`task::cell::Extras`).
+//! is on both lists. (The child of a task's token has two ancestors, and so three of each.) So no parent has a list of
+//! children to maintain, and a task that never asks for its token costs nothing (`task::cell::Extras`).
 //!
 //! The cancelling thread raises the flag and then takes the list; a waiter checks the flag and is listed in one step,
 //! under the list's lock ([`Watched`]). So no wake-up is lost.
@@ -57,8 +57,8 @@ pub struct CancellationToken {
     /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    /// A timer thread cancels the token at its time limit. On a manual clock that thread may be late, so a thread that
-    /// checks the token reads the clock as well; if there is no timer thread, so does a thread that waits.
+    /// `true` if a timer thread cancels the token at its time limit. On a manual clock that thread may be late, so a
+    /// thread that checks the token reads the clock as well; without a timer thread, a thread that waits does so too.
     has_timer_thread: bool,
 }
 
@@ -87,7 +87,7 @@ impl CancellationToken {
         Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
-    /// Makes a token that, like its children, reads the clock for its time limit, since no timer thread does.
+    /// Makes a token that, like its children, reads the clock for its time limit, since no timer thread cancels it.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
@@ -150,7 +150,7 @@ impl CancellationToken {
 
     /// Blocks until `poll` has an answer; returns `None` if `deadline` comes or the token is cancelled first. `poll` is
     /// called first, so an answer that is there counts even if the token is cancelled. Leaves no waker on the token;
-    /// `poll` may have kept one where it registers its own.
+    /// `poll` itself may have left one elsewhere.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,
@@ -168,8 +168,8 @@ impl CancellationToken {
         answer.flatten()
     }
 
-    /// The poll of [`wait`]: returns an answer once the token is cancelled. Until then it keeps the waker on the lists,
-    /// from which [`forget`](Self::forget) removes it.
+    /// A poll, in the sense of [`wait`]: returns an answer once the token is cancelled. Until then it keeps the waker
+    /// on the lists, from which [`forget`](Self::forget) removes the waker.
     pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
         let mut lists = self.signals().zip(places);
         let is_raised =
@@ -188,7 +188,7 @@ impl CancellationToken {
         limit < Timestamp::NEVER && limit <= self.clock.read()
     }
 
-    /// Returns when a wait has to check the clock, because no thread wakes it for the time limit.
+    /// Returns when a wait has to end so that the thread checks the clock; `NEVER` if a timer thread cancels the token.
     pub(crate) fn end_of_waits(&self) -> Timestamp {
         if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }

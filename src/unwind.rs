@@ -6,7 +6,7 @@
 //! 1. This module calls and drops them. Only a waker's clone and a rejection handler, which may panic into their
 //!    caller, are called where they are needed.
 //! 2. **No lock is held.** Debug builds assert it here.
-//! 3. A panic becomes a value, which is dropped if no caller can receive it; the process's panic hook has reported it.
+//! 3. A panic becomes a value, which is dropped if no caller can receive it; the panic hook has already reported it.
 //!    Dropping a payload is user code again: if that panics too, the second payload is leaked, lest this go on forever.
 //!
 //! # The one panic that cannot be contained
@@ -19,8 +19,8 @@
 //!
 //! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the call: others
 //! may have been caught inside, or resumed. So the hook records each panic that begins in a call of
-//! [`contain_located`], which then looks up its own. The first executor with a failure handler puts the hook before the
-//! process's own ([`note_locations`]).
+//! [`contain_located`], and the call then looks up the one that left it. The first executor with a failure handler puts
+//! the hook before the process's own ([`note_locations`]).
 
 use std::{
     any::{Any, TypeId},
@@ -117,7 +117,7 @@ impl<T> Contained<T> {
         self.0.take()
     }
 
-    // Kept apart, so that a drop after `take` is one comparison.
+    // A function of its own, so that a drop after `take` is one comparison.
     #[inline(never)]
     fn discard(&mut self) {
         discard(self.0.take());
@@ -156,8 +156,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc`, or unchanged if it already is an `Arc` of a factory or a handler: otherwise each read
-/// and set would wrap it once more. The caller names `T`, which inference would take from `erase`.
+/// Returns `value` in an `Arc`, or unchanged if it already is an `Arc` of a factory or a handler: otherwise setting a
+/// value that was read would wrap it again. The caller names `T`, which inference would take from `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
@@ -181,7 +181,7 @@ impl<T: ?Sized> Replaceable<T> {
         Arc::clone(&self.0.lock())
     }
 
-    /// Replaces the value. Threads that have read the earlier one still use it.
+    /// Replaces the value. Threads that have read the earlier value may still be using it.
     pub(crate) fn set(&self, value: Arc<T>) {
         let value = Contained::new(value);
         // Dropped when the lock is released.
@@ -189,7 +189,7 @@ impl<T: ?Sized> Replaceable<T> {
     }
 }
 
-/// Wakes all of them, even if one panics.
+/// Calls all of the wakers, even if one of them panics.
 #[inline]
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(|waker| shield(|| waker.wake()));
@@ -238,7 +238,7 @@ static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 /// A panic in a call of [`contain_located`]: the type of its payload, its message, and where it began.
 type Begun = (TypeId, Box<str>, PanicLocation);
 
-/// How many panics of one call are kept: the last ones.
+/// How many panics of one call are recorded: the last ones.
 const MOST_BEGUN: usize = 8;
 
 thread_local! {
@@ -246,7 +246,7 @@ thread_local! {
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
-/// Starts to record the location of every panic. Does nothing on a panicking thread, which cannot change the hook.
+/// Installs the hook that records where panics begin. Does nothing on a panicking thread, which cannot change hooks.
 pub(crate) fn note_locations() {
     static HOOKED: Once = Once::new();
     if std::thread::panicking() {
@@ -316,7 +316,7 @@ fn contain_noted(call: &mut dyn FnMut()) -> Result<(), Panic> {
 mod tests {
     use super::*;
 
-    /// Panics when it is dropped, with something that does the same.
+    /// Panics when it is dropped, with a payload that does the same, as many levels deep as the number says.
     struct Bomb(u32);
 
     impl Drop for Bomb {

@@ -1,13 +1,13 @@
 //! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
 //! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer,
-//! or else keeps the [`Waker`] it was given, which is woken once the answer is ready. A future passes the waker of its
+//! or else keeps the [`Waker`] it was given, which is called once the answer is ready. A future passes the waker of its
 //! context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
 //! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
-//! lock that the thread with the answer also takes: these are the two sides of `queue::waiters`. Cloning, waking or
-//! dropping a waker runs user code, so it happens outside the lock. A task does the same by hand, with a [`WaitList`]
-//! (`task::awaited`), because its node has only one lock.
+//! lock that the thread with the answer also takes: these are the two sides of `queue::waiters`. Cloning, calling or
+//! dropping a waker runs user code, so a thread does that outside the lock. A task does the same by hand, with a
+//! [`WaitList`] (`task::awaited`), because a task has only one lock.
 
 use std::{
     mem,
@@ -31,7 +31,7 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state; releases the lock when dropped. A thread that brings an answer ends with one of its methods.
+/// Access to the state under the lock. A thread that brings an answer releases the lock through one of its methods.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
 impl<T, const RANK: u8> Watched<T, RANK> {
@@ -44,8 +44,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         WatchedGuard(self.0.lock())
     }
 
-    /// A poll: returns what `look` finds **under the lock**, or keeps the waker. A waiter that has its answer is no
-    /// longer on the list.
+    /// Returns what `look` finds **under the lock**, or else keeps the waker. A waiter that has its answer is no longer
+    /// on the list.
     pub(crate) fn poll<R>(
         &self,
         place: &mut Place,
@@ -61,7 +61,7 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         answer
     }
 
-    /// Removes from the list a waiter that gives up. Returns `false` if it was not there: it has been woken.
+    /// Takes a waiter that gives up off the list. Returns `false` if it was not there: it was woken, or never listed.
     pub(crate) fn forget(&self, place: &mut Place) -> bool {
         // The lock is released before the waker is dropped.
         let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };
@@ -84,7 +84,7 @@ impl<T> WatchedGuard<'_, T> {
         unwind::wake_all(self.take_wakers());
     }
 
-    /// Releases the lock. Returns the wakers of all waiters, for a caller that wakes them later.
+    /// Releases the lock. Returns the wakers of all waiters, for a caller that calls them later.
     #[must_use]
     pub(crate) fn take_wakers(mut self) -> Vec<Waker> {
         self.0.waiters.take_all()
@@ -105,11 +105,11 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in the order of arrival: their timestamps are equal.
+/// The wakers of all threads and futures that wait for one thing, in order of arrival: their moments are equal.
 pub(crate) type WaitList = Wakers;
 
 /// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that was woken
-/// for nothing gets its old place back. Its waker does not identify it: different waiters may share one.
+/// for nothing gets its old place back. (A waker does not identify a waiter: several may share it.)
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place(u64);
 
@@ -120,7 +120,7 @@ impl Place {
 }
 
 impl WaitList {
-    /// Keeps the waker of a waiter. Returns the waker that it had before.
+    /// Lists the waker of a waiter. Returns the waker that the waiter had on the list before.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
         if place.is_taken() {
             return self.put((Timestamp::PAST, place.0), waker);
@@ -129,7 +129,8 @@ impl WaitList {
         None
     }
 
-    /// Takes a waiter off the list if it has its answer, or else keeps its waker. Returns the wakers not needed.
+    /// Takes a waiter off the list if it has its answer, or else keeps its waker. Returns the wakers that the caller
+    /// has to drop without the lock.
     pub(crate) fn note(
         &mut self,
         is_answered: bool,
@@ -143,7 +144,7 @@ impl WaitList {
         }
     }
 
-    /// Takes a waiter off the list. Returns its waker, if it has not been taken.
+    /// Takes a waiter off the list. Returns the waiter's waker; `None` if that has been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
         self.remove((Timestamp::PAST, mem::take(place).0))
     }
@@ -178,7 +179,7 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
 }
 
 /// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll`
-/// has an answer, and registers nothing.
+/// has an answer, and keeps no waker.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,

@@ -35,12 +35,12 @@ impl Key {
         Self { queue, ticket }
     }
 
-    /// Returns the ticket if the key belongs to this queue.
+    /// Returns the ticket; `None` if the key belongs to another queue.
     pub(super) fn ticket_in(self, queue: u64) -> Option<Ticket> {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// Returns what distinguishes the key from all others. An element that has left loses its slot but keeps its key.
+    /// Returns what distinguishes the key from all others. An element that leaves loses its slot, but keeps its key.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }

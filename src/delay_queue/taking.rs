@@ -1,12 +1,12 @@
 //! Taking elements that have expired: with and without blocking, awaited on any runtime, and all at once.
 //!
 //! A thread that waits for an element sleeps with a time limit. A future or a stream is a waiter like a thread
-//! (`queue/waiting.rs`), but has only a waker, which a [`WaiterAlarm`] wakes in time. Of all tasks that await one
-//! queue, at most two are armed, the leader and its deputy, so there are few alarms.
+//! (`queue/waiting.rs`), but has only a waker, for which it sets a [`WaiterAlarm`]. Of all tasks that await one queue,
+//! usually only the leader and its deputy have alarms, so there are few.
 //!
-//! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. It starts with
-//!   the first alarm, sleeps while there is none, and never ends.
-//! * A manual clock keeps its alarms itself, and calls the wakers when it is moved.
+//! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. That thread
+//!   starts with the first alarm, sleeps while there is none, and never ends.
+//! * A manual clock keeps its own alarms, and the thread that moves it calls the wakers.
 //!
 //! If the thread cannot start, the waker is called at once: the task polls, finds nothing, sets the next alarm and so
 //! tries again. That keeps a core busy, but no wake-up is late or lost. A waker that blocks delays all alarms of the
@@ -232,11 +232,11 @@ impl<T> DelayQueue<T> {
 
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
         let parker = Parker::current();
-        // From here on the token wakes this thread, which then reads its limit again.
+        // From here on a cancellation of the token wakes this thread, which then reads its limit again.
         let mut places = Places::default();
         let is_raised = token.poll_raised(&mut places, parker.waker()).is_some();
         let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
-        // With this very parker: a thread that is being torn down would get a new one each time.
+        // With this very parker: a thread that is being torn down would get another one.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(&mut places);
         taken.map(|(entry, _)| self.expired(entry))
@@ -315,14 +315,15 @@ impl<T> fmt::Debug for ExpirationStream<'_, T> {
     }
 }
 
-/// An alarm that is set. Dropping it cancels it. See the [module](self).
+/// An alarm that has been set. Dropping this cancels the alarm. See the [module](self).
 struct WaiterAlarm {
     clock: Clock,
     id: PlaceId,
 }
 
 impl WaiterAlarm {
-    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`, or wakes it at once and returns `None`.
+    /// Sets an alarm that calls `waker` at `deadline`. If its thread cannot start, calls `waker` now and returns
+    /// `None`.
     fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Option<Self> {
         let id = match clock.manual() {
             Some(manual) => manual.set_alarm(deadline, waker),
@@ -356,8 +357,8 @@ impl SystemAlarms {
         ALARMS.get_or_init(|| Self { clock: Clock::system(), list: Watched::default() })
     }
 
-    /// Sets an alarm for a deadline of `clock`; the first alarm starts the thread. Returns the waker if no thread could
-    /// start.
+    /// Sets an alarm for a deadline of `clock`; the first alarm starts the thread. Returns the waker if the thread
+    /// cannot start.
     fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
         let mut list = self.list.lock();

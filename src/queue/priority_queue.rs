@@ -7,10 +7,10 @@
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! * The [sorted run](sorted_run) has the entries that arrive in deadline order.
+//! * The [sorted run](sorted_run) has entries that arrive in deadline order.
 //! * The [`Calendar`] has entries 17 ms or more behind the first one, at a cost that does not depend on their number.
 //!   Most are timeouts, which are cancelled there; the others move to the [near part](near_part), bucket by bucket.
-//! * The [lanes] take bursts that come while the heap is large, and the [heap](array_heap) all other entries.
+//! * The [lanes] take bursts that come while the heap is large, and the [heap](array_heap) takes all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
@@ -26,14 +26,14 @@
 //! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that
 //! takes out the first near entry also brings the nearest buckets near as needed
 //! ([`settle_until`](PriorityQueue::settle_until)), but stops at a work limit or a bucket of several chunks. Then the
-//! head is only a *bound*: the floor. This is never later than the first deadline, so a thread waiting for it is not
-//! late. A thread that finds it due brings one chunk near, publishes the new head, and looks again.
+//! head is only a *bound*: the floor. The floor is never later than the first deadline, so a thread that waits for it
+//! is not late. A thread that finds the bound due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants
 //!
-//! 1. Each entry is in one part, and its slot tells which: it has either a far entry's key or a near entry's position.
-//! 2. If the first near entry is due before the floor, it is first overall. Otherwise the nearest bucket has
-//!    several chunks, or `settle_until` stopped at its work limit.
+//! 1. Each entry is in one part. Its slot tells which, and has a far entry's key or a near entry's position.
+//! 2. If the first near entry is due before the floor, it is first overall. Otherwise the calendar is unused, the
+//!    nearest bucket has several chunks, or `settle_until` stopped at its work limit.
 
 mod array_heap;
 mod calendar;
@@ -56,19 +56,19 @@ use self::{
 use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
-/// How many entries the owner admits. It need not count those that it queues again: positions and slots have room for
-/// twice as many. The crate's own tests have a smaller limit, which they can reach.
+/// How many entries the owner admits. Entries that it queues again may exceed this number: positions and slots have
+/// room for twice as many. The crate's own tests use a smaller limit, which they can reach.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
-/// While the near part has no more entries than this, it admits all: a heap of two levels needs no calendar.
+/// Until the near part has more entries than this, all new ones go there: a heap of two levels needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
 /// An entry this many nanoseconds behind the first one goes to the sorted run if it comes after all entries there,
-/// because it costs less there than in the calendar. The range ends at about a second.
+/// because the run costs less than the calendar. The range ends at about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
-/// In the crate's own tests and the models, the calendar begins a few nanoseconds ahead, and chunks are small. So the
-/// few entries there are spread over all parts of the queue.
+/// `true` in the crate's own tests and the models: there the calendar begins a few nanoseconds ahead, and chunks are
+/// small, so that a few entries spread over all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
-/// Skipping this many free places takes as long as moving one entry.
+/// Skipping this many free places of a chunk takes as long as moving one entry.
 const PLACES_PER_ENTRY: usize = 8;
 
 #[derive(Debug)]
@@ -78,8 +78,8 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// An element under the lock, where none is dropped, not even in a panic. So the compiler need not keep it in memory at
-/// each step for a drop to find.
+/// An element in the hands of a thread that holds the lock, where no element is dropped, not even by a panic. So the
+/// compiler need not keep it in memory at each step, for an unwinding thread to drop.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
 impl<E> QueueEntry<UnderLock<E>> {
@@ -168,7 +168,7 @@ impl<E> PriorityQueue<E> {
         self.entry(key, slot)
     }
 
-    /// Returns the first entry without taking it. It must be known, as for [`pop`](Self::pop).
+    /// Returns the first entry without taking it; `None` if there is none, or if it is not [known](Self::first_key).
     pub(super) fn peek(&self) -> Option<SnapshotEntry<&E>> {
         self.first_key()?;
         let (key, mut first) = (self.near.first(), None);
@@ -177,7 +177,7 @@ impl<E> PriorityQueue<E> {
         Some(SnapshotEntry { deadline: deadline_of(key), ticket: ticket_of(key, slot), element })
     }
 
-    /// Removes an entry. Returns `true` as well if the head may have changed.
+    /// Removes an entry. Also returns `true` if the head may have changed.
     #[inline(always)]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let (entry, is_news) = match self.table.key_place(ticket.slot)? {
@@ -212,7 +212,7 @@ impl<E> PriorityQueue<E> {
                     self.table.set_far_key(slot, key);
                     return true;
                 }
-                // Its slot must not change, and a chunk belongs as a whole to a bucket or to the near part.
+                // The entry's slot must not change, and a chunk belongs as a whole to a bucket or to the near part.
                 self.move_near(chunk);
                 self.table.position(slot)
             }
@@ -228,7 +228,7 @@ impl<E> PriorityQueue<E> {
         (sequence_of(key) == ticket.sequence).then(|| deadline_of(key))
     }
 
-    /// Removes every `unwanted` entry, in no particular order.
+    /// Moves every `unwanted` entry to `removed`, in no particular order.
     pub(crate) fn remove_where(
         &mut self,
         unwanted: Unwanted<'_, E>,
@@ -263,7 +263,7 @@ impl<E> PriorityQueue<E> {
         mem::replace(self, Self::new())
     }
 
-    /// Takes the element of an entry whose key has left the near part.
+    /// Takes the element of a near entry out of its slot. The caller takes the key out of the near part.
     // Always inlined: returned through memory, the entry would be written in halves and read as a whole, and that
     // store-forwarding stall takes ten nanoseconds under the lock.
     #[inline(always)]
@@ -281,8 +281,8 @@ impl<E> PriorityQueue<E> {
 
 /// Finding the first entry of the whole queue, and keeping it in the near part.
 impl<E> PriorityQueue<E> {
-    /// Returns the deadline and the sequence of the first entry, unless it is in a bucket that
-    /// [comes near](Self::bring_near) chunk by chunk.
+    /// Returns the deadline and the sequence of the first entry; `None` if there is none, or if it is not known,
+    /// because its bucket [comes near](Self::bring_near) chunk by chunk.
     #[inline]
     pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
         let key = self.near.first();
@@ -290,7 +290,7 @@ impl<E> PriorityQueue<E> {
         is_known.then(|| (deadline_of(key), sequence_of(key)))
     }
 
-    /// Returns the deadline of the first entry, or a moment before it; `NEVER` if there is none.
+    /// Returns the deadline of the first entry, or a bound before it; `NEVER` if there is no entry.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
         self.first_near().min(self.floor())
@@ -306,14 +306,14 @@ impl<E> PriorityQueue<E> {
         Timestamp::from_nanos(self.calendar.floor)
     }
 
-    /// Returns `true` if the first entry is known, or if nothing in the calendar is due at `now`. If it returns
-    /// `false`, the head is a bound that has come.
+    /// Returns `true` if the first entry is known, or if nothing in the calendar is due at `now`. Otherwise the head is
+    /// a bound that has come.
     #[inline]
     pub(super) fn is_settled(&self, now: Timestamp) -> bool {
         self.first_near().min(now) < self.floor() || self.calendar.is_unused()
     }
 
-    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns the work done, in entries moved.
+    /// Moves one chunk of the calendar's nearest bucket to the near part. Returns the work done, in entries.
     pub(super) fn bring_near(&mut self) -> usize {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
@@ -343,7 +343,7 @@ impl<E> PriorityQueue<E> {
         [deadline_of(first), deadline_of(second)]
     }
 
-    /// Called when the first near entry may have left: brings the first entry of all near, as far as one call may.
+    /// Called when the first near entry may have left: brings the first entry of all near, within a work limit.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {
@@ -363,8 +363,8 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done: free places
-    /// count a little, since most places may be free.
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done, in which free
+    /// places count a little, since most places may be free.
     fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.near.len();
         let keys = self.calendar.give_up(&mut self.table, chunk);
@@ -380,11 +380,11 @@ impl<E> PriorityQueue<E> {
     }
 }
 
-/// The heaps of a drained queue, taken out whole. Their elements leave them without a lock, in the order of their
-/// slots. That is roughly the order in which they were allocated, so memory is read from one end to the other.
+/// The heaps of a drained queue, taken out whole. The elements leave them without a lock, in the order of their slots,
+/// which is roughly the order of allocation: memory is read from one end to the other.
 pub(crate) struct Drained<E> {
     heaps: Vec<PriorityQueue<E>>,
-    /// The next slot of the last heap.
+    /// The slot of the last heap from which the next search starts.
     slot: u32,
     len: usize,
 }
@@ -395,8 +395,8 @@ impl<E> Drained<E> {
         Self { heaps, slot: 0, len }
     }
 
-    /// Takes out the remaining elements, chunk by chunk and without their keys: with many elements, most lookups of
-    /// keys would miss the cache.
+    /// Takes out the remaining elements, chunk by chunk and without their keys: if there are many, most lookups of keys
+    /// would miss the cache.
     pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
         self.len = 0;
         mem::take(&mut self.heaps).into_iter().flat_map(|heap| heap.table.into_chunks()).collect()

@@ -1,7 +1,7 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
 //! Every change goes through [`LockedHeap`], which publishes the new head before it releases the lock. `S` is the
-//! owner's state under the same lock, under which no element is dropped and no user code runs.
+//! owner's state, under the same lock. Under that lock no element is dropped, and no user code runs.
 //!
 //! # The published head
 //!
@@ -51,7 +51,7 @@ pub(super) struct LockedHeap<'a, E, S> {
 }
 
 impl<E, S> SharedHeap<E, S> {
-    /// A thread takes the locks of one queue's heaps in the order of their numbers.
+    /// Makes the heap with this number. A thread takes the locks of several heaps in the order of their numbers.
     pub(super) fn new(number: usize, state: S) -> Self {
         let contents = HeapContents { heap: CachePadded::new(PriorityQueue::new()), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
@@ -90,7 +90,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.head.publish(self.contents.heap.head());
     }
 
-    /// Inserts an element. Returns its ticket, and `true` if it became the head.
+    /// Inserts an element. Returns its ticket, and `true` if the element became the head.
     #[inline(always)]
     pub(super) fn insert(
         &mut self,
@@ -113,8 +113,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         Some(entry)
     }
 
-    /// Returns `true` if the first entry is known, or if no unknown one is due at `now`. Otherwise it moves some
-    /// entries out of the heap's calendar, and the caller has to call again; it may release the lock in between.
+    /// Returns `true` if the first entry is known, or if no unknown one is due at `now`. Otherwise moves some entries
+    /// out of the heap's calendar; the caller has to call again, and may release the lock in between.
     #[inline(always)]
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let is_settled = self.is_settled(now);
@@ -175,10 +175,10 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// Publishes the deadline of a new entry, if it is nearer than the head. Returns `true` if it is.
+    /// Publishes a deadline, but only if it is nearer than the head: then returns `true`. The caller holds the lock.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
-        // Ordering: only written under the lock, which the caller holds.
+        // Ordering: written only under the lock, which the caller holds.
         let is_nearer = deadline.as_nanos() < self.0.load(Ordering::Relaxed);
         if is_nearer {
             // Ordering: see `waiters`.

@@ -2,7 +2,7 @@
 //! with several stripes.
 //!
 //! * **Taking** needs only the heap's lock, because the heap's first entry is the first of all.
-//! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.
+//! * **Sequences** come from a counter under that lock, so an insertion need not read the clock.
 //! * **Once due, always due.** Time does not go back, so the last reading of the clock (`last_reading`) proves as well
 //!   as a new one that an earlier deadline has come.
 
@@ -28,11 +28,11 @@ pub(crate) struct SingleQueue<E> {
     heap: SharedHeap<E, SingleState>,
     waiters: Waiters,
     admission: AdmissionState,
-    /// A past reading of the clock.
+    /// A past reading of the clock, in nanoseconds.
     last_reading: AtomicU64,
 }
 
-/// Elements that were refused together, and why.
+/// The reason for a refusal, and the elements that were refused together.
 type AllRefused<E> = (InsertError, Vec<(Timestamp, E)>);
 
 pub(super) struct SingleState {
@@ -81,7 +81,7 @@ impl<E> SingleQueue<E> {
             return Err((why, elements));
         }
         for (deadline, element) in elements {
-            // None is refused: the lock has been held since `refusal`.
+            // No element is refused: this thread has held the lock since `refusal`.
             let admitted = self.admit(&mut heap, deadline, element).ok();
             tickets.extend(admitted.map(|(ticket, _)| ticket));
         }
@@ -121,7 +121,7 @@ impl<E> SingleQueue<E> {
         removed.map(|entry| entry.owned().element)
     }
 
-    /// Moves an element to another deadline; its ticket stays valid. Returns `false` if it is not in the queue.
+    /// Moves the element with this ticket, which stays valid, to another deadline. Returns `false` if there is none.
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> bool {
         let is_found = self.heap.lock().change(|heap| heap.reset(ticket, deadline));
         if is_found {
@@ -138,7 +138,7 @@ impl<E> SingleQueue<E> {
         self.heap.lock().len()
     }
 
-    /// Returns the first entry, due or not, with a view of its element. `view` runs locked: it must not be user code.
+    /// Returns the first entry, due or not, with a view of its element, made under the lock. `view` is not user code.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
         while !heap.settle(Timestamp::NEVER) {
@@ -148,7 +148,7 @@ impl<E> SingleQueue<E> {
         heap.peek().map(|first| first.viewed(view))
     }
 
-    /// Returns all entries in the order in which they would be taken. `view` is as for [`peek`](Self::peek).
+    /// Returns all entries, in the order in which they would be taken, with views as in [`peek`](Self::peek).
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let heap = self.heap.lock();
         let mut entries = Vec::with_capacity(heap.len());
@@ -163,7 +163,7 @@ impl<E> SingleQueue<E> {
         Drained::new(vec![heap])
     }
 
-    /// Admits nothing from now on. Elements inside can still be taken; once none are left, `take` returns `None`.
+    /// Refuses insertions from now on. Elements inside can still be taken; once none are left, `take` returns `None`.
     pub(crate) fn close(&self) {
         let heap = self.heap.lock();
         self.admission.restrict_to(Admission::CLOSED);
@@ -178,12 +178,12 @@ impl<E> SingleQueue<E> {
 
     fn read_clock(&self) -> Timestamp {
         let now = self.clock.read();
-        // Ordering: relaxed, since any time that was ever stored has come.
+        // Ordering: relaxed, since every time that was ever stored has come.
         self.last_reading.store(now.as_nanos(), Ordering::Relaxed);
         now
     }
 
-    /// Returns the reason if `count` more elements would be refused.
+    /// Returns the reason why `count` more elements would be refused; `None` if they would be admitted.
     #[cold]
     fn refusal(&self, heap: &LockedHeap<'_, E, SingleState>, count: usize) -> Option<InsertError> {
         if self.is_closed() {
@@ -244,7 +244,7 @@ impl<E> Source for SingleQueue<E> {
         let known = Timestamp::from_nanos(self.last_reading.load(Ordering::Relaxed));
         let now = if self.head() <= known { known } else { self.read_clock() };
         match self.take_due(now) {
-            // Another thread was faster, but the entry that is first now may be due as well.
+            // Another thread was faster, or the head was only a bound: an entry may be due nevertheless.
             None if now == known => {
                 let now = self.read_clock();
                 (self.take_due(now), now)

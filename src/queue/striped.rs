@@ -1,7 +1,7 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
 //! Each of its heaps, the *stripes* ([`stripe`]), has its own lock. A thread always offers to the same stripe, so
-//! threads that submit at the same time do not contend. An element's ticket names its stripe, so removal is direct and
+//! threads that submit at the same time seldom contend. An element's ticket names its stripe, so removal is direct and
 //! exact. An element not waiting for a time is *parked* in a second heap of its stripe.
 //!
 //! ```text
@@ -17,15 +17,15 @@
 //! The next entry is the one with the earliest deadline; of several with the same deadline, the one submitted first.
 //!
 //! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest head, unless the
-//! list has a smaller one, and **reads the other heads again** before it pops. Why this is right: let A be due before
+//! list's head is smaller, and **reads the other heads again** before it pops. Why this is right: let A be due before
 //! B, and let A's submission end before B's begins, on any threads. A thread that takes B, from stripe or list, reads
-//! the other heads after B was admitted, and so after A was. A cannot be on its way from a stripe to the list, because
-//! that move takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
+//! the other heads after B was admitted, and so after A was admitted. A cannot be on its way from a stripe to the list,
+//! because that move takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
 //!
 //! If two heads are *equal*, the sequences decide; reading them needs the locks. For the list and one stripe, the
 //! thread holds both locks anyway. Equal heads of two stripes are rare: `pop_among_equals` takes all locks.
 //!
-//! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer takes only its stripe's.
+//! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer locks only its stripe.
 
 mod ready;
 mod stripe;
@@ -79,11 +79,11 @@ impl QueueCounts {
     }
 }
 
-/// The most entries that go to the ready list at once.
+/// The largest number of entries that move to the ready list at once.
 const BATCH: usize = 32;
 
 impl<E> DelayedWorkQueue<E> {
-    /// A queue has at least one stripe and at most sixteen.
+    /// Makes a queue of `stripes` stripes: at least one, and at most sixteen.
     pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
         let lead = if clock.is_manual() { Duration::ZERO } else { lead };
@@ -111,7 +111,7 @@ impl<E> DelayedWorkQueue<E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         let mut stripe = self.stripes[stripe].lock();
-        // A stamp drawn before the lock is taken could be smaller than the stripe's last one. Raised above that one, it
+        // A stamp drawn before the lock is taken could be smaller than the stripe's last stamp. Raised above that, it
         // would sort behind later stamps of other stripes.
         let stamp = self.clock.submission_stamp(now);
         let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
@@ -128,8 +128,8 @@ impl<E> DelayedWorkQueue<E> {
         stripe.next_sequence(self.clock.submission_stamp(now))
     }
 
-    /// Admits an element that was taken before, under the sequence that it had. Returns its ticket, and the waiter that
-    /// the caller has to wake once it holds no lock.
+    /// Queues a taken element again, under the sequence that it had. Returns its ticket, and the waker that the caller
+    /// has to call once it holds no lock.
     pub(crate) fn requeue(
         &self,
         timing: Timing,
@@ -151,8 +151,8 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes the first element if it was due at `now` and has a sequence below `end`. The driver draws `end` before it
-    /// starts to take, so that it leaves elements that are queued meanwhile.
+    /// Takes the first element if it was due at `now` and has a sequence below `end`. The driver draws `end` before its
+    /// first take, so that it leaves elements submitted after that.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
@@ -163,7 +163,8 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Takes an element if it is in the queue with exactly this deadline.
+    /// Takes the element with this ticket if it is queued for exactly `deadline`; `None` if it moved, left or is
+    /// parked.
     pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<QueueEntry<E>> {
         // Every take holds this lock, so the element cannot be on its way to the list meanwhile.
         let mut ready = self.ready.lock();
@@ -178,17 +179,17 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing. Returns the
-    /// waiter that the caller has to wake for the elements left behind.
+    /// waker that the caller has to call for the elements left behind.
     pub(crate) fn end_search(&self) -> Option<Waker> {
         self.waiters.end_search(|| self.head())
     }
 
-    /// Makes every thread that sleeps, or is about to, ask for its limit again.
+    /// Wakes every waiter, so that each thread that sleeps, or is about to, asks for its limit again.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
     }
 
-    /// Takes the first entry of all if it is due and has a sequence below `end`; see the head of the module.
+    /// Takes the first entry of all if it was due at `now` and has a sequence below `end`. May fill the ready list.
     fn pop_first_due(
         &self,
         ready: &mut LockedReady<'_, E>,
@@ -247,7 +248,7 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Removes the first element of all, parked or not.
+    /// Removes the element that is due first, parked or not.
     pub(crate) fn remove_first(&self) -> Option<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let parked = self.remove_first_parked(&ready);
@@ -258,7 +259,7 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Removes the first element of all, if it is parked.
+    /// Removes the element that is due first, but only if it is parked.
     fn remove_first_parked(&self, ready: &LockedReady<'_, E>) -> Option<QueueEntry<E>> {
         let mut stripes = self.lock_exact();
         let scheduled = stripes.iter().filter_map(|stripe| stripe.first_key());
@@ -287,7 +288,8 @@ impl<E> DelayedWorkQueue<E> {
         self.remove(ticket)
     }
 
-    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked or ready, or in a heap by now.
+    /// Like [`remove`](Self::remove), for an element not found in its heap: it is parked or ready, was moved back, or
+    /// has left.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);
@@ -295,9 +297,9 @@ impl<E> DelayedWorkQueue<E> {
         removed.or_else(ready).map(|entry| entry.element)
     }
 
-    /// Moves an element to where `choose` says. `choose` is told when the element is due and whether the queue is open.
-    /// It runs under the locks: it must not be user code, and if it postpones nothing in a closed queue, it cannot
-    /// delay the queue's end. Also returns the waiter that the caller has to wake once it holds no lock.
+    /// Moves an element to where `choose` says, given when the element is due and whether the queue is open. `choose`
+    /// runs under the locks, so it must not be user code; if it postpones nothing in a closed queue, no reset delays
+    /// the queue's end. Also returns the waker that the caller has to call once it holds no lock.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
@@ -339,7 +341,7 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Removes everything, due or not, in one step with all locks held: any element still there came later.
+    /// Removes all elements, due or not, in one step with all locks held: an element found afterwards came later.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
         let mut stripes = self.lock_all();
@@ -356,7 +358,7 @@ impl<E> DelayedWorkQueue<E> {
         drained
     }
 
-    /// Admits no more than `admission` from now on, and may be called again to close further. Elements already inside
+    /// Closes the queue to all elements but those of `admission`; another call can close it further. Elements inside
     /// can still be taken; once none are left, `take` returns `None`.
     pub(crate) fn close(&self, admission: Admission) {
         let stripes = self.lock_all();
@@ -378,7 +380,7 @@ impl<E> DelayedWorkQueue<E> {
 
     #[inline]
     fn lock_of(&self, sequence: u64) -> LockedStripe<'_, E> {
-        // A sequence from a queue with more stripes finds nothing here, in stripe 0.
+        // A sequence of another queue, with more stripes, finds nothing in stripe 0.
         self.stripes.get(stripe::number_of(sequence)).unwrap_or(&self.stripes[0]).lock()
     }
 
@@ -386,7 +388,7 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.iter().map(|stripe| stripe.lock()).collect()
     }
 
-    /// Locks all stripes at a moment when the first entry of each is known.
+    /// Locks all stripes, again and again until the first entry of each is known.
     fn lock_exact(&self) -> Vec<LockedStripe<'_, E>> {
         loop {
             let mut stripes = self.lock_all();
@@ -397,9 +399,8 @@ impl<E> DelayedWorkQueue<E> {
     }
 }
 
-/// Views that take nothing out.
 impl<E: Clone> DelayedWorkQueue<E> {
-    /// Returns `true` if no visible entry waits for a moment; does not lock.
+    /// Returns `true` if no published head shows an entry; parked entries have no head. Does not lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -442,19 +443,19 @@ impl<E: Clone> DelayedWorkQueue<E> {
         ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
     }
 
-    /// Returns `true` if at least `count` elements wait for a moment. It takes only as many locks as it needs to tell.
+    /// Returns `true` if at least `count` elements are not parked. Stops locking stripes once it has counted `count`.
     #[inline(never)]
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let mut seen = 0;
-        // An element that has left its stripe meanwhile is on the list, so all are counted once more.
+        // An element may have moved from its stripe to the list meanwhile, so all are counted once more.
         stripes.map(|stripe| stripe.lock().len()).any(|len| {
             seen += len;
             seen >= count
         }) || self.scheduled() >= count
     }
 
-    /// Returns how many threads wait for an element, asleep or awake.
+    /// Returns how many threads are in `take`, asleep or awake.
     pub(crate) fn waiting(&self) -> usize {
         self.waiters.count()
     }
@@ -472,7 +473,7 @@ impl<E: Clone> DelayedWorkQueue<E> {
         comes(ready.first_key()) || keys.any(|(first, parked)| comes(first) || comes(parked))
     }
 
-    /// Returns the counts. While `meanwhile` runs, nothing is admitted or taken.
+    /// Returns the counts. `meanwhile` runs under all locks, so nothing is admitted or taken before it returns.
     pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (QueueCounts, R) {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
@@ -486,8 +487,8 @@ impl<E: Clone> DelayedWorkQueue<E> {
         (counts, meanwhile())
     }
 
-    /// Returns all entries in the order in which they are due, with clones of their elements. These are made under the
-    /// locks, so `clone` must not be user code.
+    /// Returns all entries in the order in which they are due, with clones of their elements. The clones are made under
+    /// the locks, so `clone` must not be user code.
     pub(crate) fn snapshot(&self) -> Vec<SnapshotEntry<E>> {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
@@ -515,15 +516,15 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.waiters
     }
 
-    /// Reads the stripes' heads first, because entries move from there to the ready list. It may miss an entry that is
-    /// offered meanwhile: the offer then wakes a waiter.
+    /// Reads the stripes' heads first, because entries move from the stripes to the ready list. May miss an entry that
+    /// is offered meanwhile: then the submitter sees to a wake-up.
     fn head(&self) -> Timestamp {
         let nearest = self.stripes.iter().map(|stripe| stripe.head()).min();
         nearest.unwrap_or(Timestamp::NEVER).min(self.ready.head())
     }
 
     fn first_two(&self) -> [Timestamp; 2] {
-        // A stripe in which no element waits for a moment need not be locked.
+        // A stripe that is empty, or has only parked entries, need not be locked.
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let of_each = stripes.map(|stripe| stripe.lock().change(PriorityQueue::first_two));
         of_each.fold(self.ready.lock().first_two(), two_smallest)

@@ -33,7 +33,7 @@ pub(super) fn queue<E>() -> (ManualClock, Queue<E>) {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Offers like a program with many threads: each element goes into a different stripe.
+    /// Offers as a program with many threads does: successive elements go into different stripes.
     fn put(&self, deadline: Timestamp, element: E) -> Result<Ticket, RefusedElement<E>> {
         let now = self.clock().read();
         let stripe = self.clock().submission_stamp(now) as usize % self.stripes();
@@ -46,7 +46,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 }
 
-/// Runs `body` on a thread that is registered as a worker, so that the clock waits for it.
+/// Runs `body` on a thread that the clock counts as a worker, and so waits for.
 pub(super) fn worker<T: Send + 'static>(
     clock: &ManualClock,
     body: impl FnOnce() -> T + Send + 'static,
@@ -64,7 +64,7 @@ pub(super) fn worker<T: Send + 'static>(
     receiver
 }
 
-/// A thread that takes one element.
+/// Starts a thread that takes one element.
 pub(super) fn taker<E: Send + 'static>(
     clock: &ManualClock,
     queue: &Queue<E>,
@@ -73,7 +73,7 @@ pub(super) fn taker<E: Send + 'static>(
     worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
-/// Waits until `expected` threads are done, and returns their results.
+/// Waits until `expected` threads have ended, and returns their results.
 pub(super) fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
     let (mut results, mut patience) = (Vec::new(), Patience::new());
     while results.len() < expected {
@@ -97,7 +97,7 @@ fn elements_come_out_when_due_and_in_order() {
     assert_eq!(queue.len(), 1);
 }
 
-/// DQ-062: of many threads in `take` one waits for the head, and the others wait without a limit.
+/// DQ-062: of many threads in `take`, one waits for the head, and the others wait without a limit.
 #[test]
 fn one_thread_leads_and_the_others_follow() {
     let (clock, queue) = queue();
@@ -134,8 +134,8 @@ fn a_leaving_leader_passes_leadership_on() {
     assert_eq!(results(&takers, 1), [None]);
 }
 
-/// DQ-065: while a thread searches, an offer leaves the wake-up to it. If the thread leaves then, without an element or
-/// with the first of two, it wakes a follower for what it leaves behind.
+/// DQ-065: while a thread searches, an offer leaves the wake-up to it. If that thread then leaves, without an element
+/// or with the first of two, it wakes a follower for what it leaves behind.
 #[test]
 fn a_searcher_that_leaves_wakes_a_thread_for_the_rest() {
     for takes in [false, true] {
@@ -162,7 +162,7 @@ fn a_searcher_that_leaves_wakes_a_thread_for_the_rest() {
     }
 }
 
-/// Elements that are due together are taken together: the test's takers wait for each other.
+/// Elements that are due together are taken together; the takers wait for each other before they leave.
 #[test]
 fn elements_that_are_due_together_wake_as_many_threads() {
     let (clock, queue) = queue();
@@ -183,7 +183,7 @@ fn elements_that_are_due_together_wake_as_many_threads() {
     assert_eq!(results(&takers, 3).len(), 3);
 }
 
-/// F35: another thread is armed for an element that is nearer than the leader's, and the leader keeps waiting for its
+/// F35: another thread is armed for an element that is nearer than the leader's, and the leader still waits for its
 /// own.
 #[test]
 fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
@@ -203,7 +203,7 @@ fn a_nearer_element_wakes_a_follower_and_the_leader_becomes_the_deputy() {
     assert_eq!(results(&takers, 1), [Some('z')]);
 }
 
-/// F23: an offer wakes a thread only if it became the head; a removal wakes none.
+/// F23: an offer wakes a thread only if the element becomes the head; a removal wakes none.
 #[test]
 fn later_offers_and_removals_wake_no_thread() {
     let (clock, queue) = queue();

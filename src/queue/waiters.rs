@@ -1,10 +1,10 @@
 //! The waiters: which threads search for an element, which sleep and until when, and which one is woken.
 //!
 //! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
-//! At most two waiters are *armed*, that is, listed with a deadline: the **leader** with the first deadline, its
-//! **deputy** with the second. The others are **followers**. (The caller's own limit, such as the keep-alive, is not
-//! listed.) So each deadline wakes one thread, however many wait, and a leader that leaves with its element need not
-//! wake another thread, because the deputy already leads.
+//! A waiter is *armed* if it is listed with a deadline: the **leader** with the first deadline, its **deputy** with the
+//! second; each nearer element that arrives later arms one more. The others are **followers**. (The caller's own limit,
+//! such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait, and a leader that
+//! leaves with its element need not wake another thread, because the deputy already leads.
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify
@@ -71,7 +71,8 @@
 //! leave decides. A thread that finds no searcher reads `wake_before` as the waiter has set it.
 //!
 //! A thread that postpones a head, removes it, or takes it without a search wakes no other: the waiter armed for it
-//! wakes too early, once. While no thread waits, `wake_before` is zero: all are busy, and look when they are done.
+//! wakes too early, once. While no thread waits, `wake_before` is zero: all threads are busy, and look when they are
+//! done.
 
 use std::{task::Waker, time::Duration};
 
@@ -88,11 +89,11 @@ use crate::{
 pub(crate) struct Waiters {
     /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
     pub(super) lead: Duration,
-    /// How many threads are in `take` and awake.
+    /// How many threads in `take` are awake, or have been woken.
     searching: CachePadded<AtomicUsize>,
     /// The smallest moment for which a waiter is armed; zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
-    /// How many times all waiters have been notified. A thread writes it under the lock of the list.
+    /// How many times all waiters have been notified. Written under the lock of the list.
     rounds: AtomicU64,
     /// Each waiter with the moment for which it is armed. The leader is first, and the followers are at the end: the
     /// last to come is woken first, because its caches are still warm.
@@ -122,7 +123,7 @@ impl Waiters {
         self.searching.load(Ordering::SeqCst) == 1
     }
 
-    /// Ends the search of a leaving thread. Returns the waiter that the caller must wake for the elements left behind.
+    /// Ends the search of a leaving thread. Returns the waker that the caller must call for the elements left behind.
     #[inline]
     pub(super) fn end_search(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
         if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
@@ -131,7 +132,7 @@ impl Waiters {
         self.notify(head())
     }
 
-    /// Returns the waiter that the caller has to wake for an element that is due at `due`.
+    /// Returns the waker that the caller has to call for an element due at `due`; `None` if none has to be.
     #[inline]
     #[must_use]
     pub(super) fn notify(&self, due: Timestamp) -> Option<Waker> {
@@ -150,7 +151,7 @@ impl Waiters {
     #[cold]
     fn notify_one(&self, due: Timestamp) -> Option<Waker> {
         let mut list = self.list.lock();
-        // Both may have changed while this thread waited for the lock.
+        // Both numbers may have changed while this thread waited for the lock.
         if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
             return None;
         }
@@ -166,7 +167,7 @@ impl Waiters {
         self.rounds.load(Ordering::SeqCst)
     }
 
-    /// Begins a new round and returns all waiters, which the caller has to wake.
+    /// Begins a new round and takes all waiters off the list. Returns their wakers, which the caller has to call.
     #[must_use]
     pub(super) fn notify_all(&self) -> Vec<Waker> {
         let mut list = self.list.lock();
@@ -216,10 +217,10 @@ impl Waiters {
         (id, is_round_over || was_last_searcher && !self.is_covered(head()))
     }
 
-    /// Ends a wait: the thread searches again. Returns its waker if no notifier has used it.
+    /// Ends a wait: the thread searches again. Returns its waker if no notifier has taken it.
     pub(super) fn end_wait(&self, id: PlaceId) -> Option<Waker> {
         let mut list = self.list.lock();
-        // If it is no longer listed, its notifier has already counted it as searching.
+        // If the thread is no longer listed, its notifier has already counted it as searching.
         let waker = list.remove(id)?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.publish_wake_before(&list);

@@ -10,10 +10,10 @@
 //! It sleeps only if step 3 found nothing new and no new round has begun: a thread parks
 //! ([`take_until_by`](Source::take_until_by)), and a task returns `Pending` ([`poll_take`](Source::poll_take)).
 //!
-//! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A waker does
-//! not go off by itself at the moment for which it is armed, so the polling caller provides an *alarm*. That caller
-//! must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as searching, and
-//! no other waiter is woken before it has looked. A cancelled waiter passes on a wake-up that it has received.
+//! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A thread
+//! wakes by itself at the moment for which it is armed; a task does not, so the caller that polls provides an *alarm*.
+//! That caller must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as
+//! searching, and no other waiter is woken before it has looked. A cancelled waiter passes on a wake-up.
 
 use std::{
     mem,
@@ -42,7 +42,7 @@ pub(crate) trait Source: Sized {
     /// Returns the deadlines of the first two entries, or moments before them.
     fn first_two(&self) -> [Timestamp; 2];
 
-    /// Returns `true` if the queue is closed and empty, and so will never have an element again.
+    /// Returns `true` if the queue is closed and empty. Only an element that its taker queues again may still come.
     ///
     /// Ordering: a thread that closes the queue, or takes the last element out of a closed one, calls this and then
     /// wakes every waiter. A thread that is about to sleep reads the round before it calls this.
@@ -50,10 +50,10 @@ pub(crate) trait Source: Sized {
 
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<Self::Element>>;
 
-    /// Takes the first element if it is due. Also returns the time used for that decision.
+    /// Takes the first element if it is due. Also returns the time that was compared with the deadline.
     fn take_now(&self) -> (Option<QueueEntry<Self::Element>>, Timestamp);
 
-    /// Wakes every waiter if there will never be an element again. Called when an element may have left.
+    /// Wakes every waiter if the queue is finished. Called when an element may have left.
     #[inline]
     fn notify_all_if_finished(&self) {
         if self.is_finished() {
@@ -74,8 +74,8 @@ pub(crate) trait Source: Sized {
     }
 
     /// Like [`take`](Self::take), but waits no longer than until `limit(since)`, where `since` is the time at which the
-    /// wait began. The thread calls it again after each wake-up. `limit` has a side effect: if it returns `None`, it
-    /// has [ended the search](Waiters::end_search) on the thread's behalf, and the thread leaves.
+    /// wait began. The thread calls `limit` again after each wake-up. A `limit` that returns `None` has [ended the
+    /// search](Waiters::end_search) on the thread's behalf, and the thread leaves.
     ///
     /// The thread parks on the parker that `parker` returns, which other threads may know and wake. If an element is
     /// due at once, neither closure is called.
@@ -93,7 +93,8 @@ pub(crate) trait Source: Sized {
         wait_until(self, limit, now, &parker())
     }
 
-    /// Takes a due element, or lists a clone of the waker. Ready with `None` once the queue is closed and empty.
+    /// Takes a due element, or lists a clone of the waker and sets an alarm. Ready with `None` once the queue is
+    /// finished.
     fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,
@@ -109,7 +110,7 @@ pub(crate) trait Source: Sized {
                 self.notify_all_if_finished();
                 return Poll::Ready(taken);
             }
-            // Both are cloned before the wait begins: cloning a waker is user code and may panic.
+            // Both clones are made before the wait begins: cloning a waker is user code and may panic.
             let (to_list, for_alarm) = (waker.clone(), waker.clone());
             let (id, must_look_again) = search.begin_wait(to_list, round);
             let (until, _) = id;
@@ -127,8 +128,9 @@ pub(crate) trait Source: Sized {
     }
 
     /// Lists the queue's only waiter, which takes nothing here. Returns the first deadline, at which the waiter looks
-    /// by itself; an element that is due earlier wakes it. It stays listed until [`cancel_wait`](Self::cancel_wait) or
-    /// the next call. Once the queue is closed and empty, it is not listed, and the returned moment never comes.
+    /// by itself; the offer of an element that is due earlier wakes it. It stays listed until
+    /// [`cancel_wait`](Self::cancel_wait) or the next call. If the queue is finished, the waiter is not listed; returns
+    /// `NEVER`.
     fn watch(&self, waiter: &mut AsyncWaiter<()>, waker: &Waker) -> Timestamp {
         loop {
             let search = waiter.search(self);
@@ -189,7 +191,7 @@ fn wait_until<Q: Source>(
     }
 }
 
-/// Spins until a near deadline, else for a while if no other thread searches. Returns `true` if an entry is due.
+/// Spins until a near deadline, else for a while if no other thread searches. Returns `true` if an entry is due then.
 fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker: &Parker) -> bool {
     let head = queue.head();
     let until = if queue.clock().is_manual() {
@@ -218,13 +220,13 @@ impl<'a, Q: Source> Search<'a, Q> {
         Self(queue)
     }
 
-    /// Ends a wait and searches again. Returns the waker as well if no notifier has used it.
+    /// Ends a wait and begins a search. Also returns the waker of the wait if no notifier has taken it.
     fn resume(queue: &'a Q, id: PlaceId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
 
-    /// `round` was read before the searcher checked its limit and the end of the queue.
+    /// Ends the search and begins a wait. `round` was read before the limit and the end of the queue were checked.
     fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
@@ -240,7 +242,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
     }
 }
 
-/// A place in the list of waiters between two polls. Dropping the alarm `A` cancels it.
+/// The place of a task in the list of waiters between two polls, with its alarm. Dropping an `A` cancels the alarm.
 pub(crate) struct AsyncWaiter<A> {
     pub(super) listed: Option<(PlaceId, Option<A>)>,
 }

@@ -1,5 +1,5 @@
 //! The primitives for real use: `parking_lot`'s locks, the standard library's atomics and threads, and crossbeam's
-//! parker, because user code could take a token of the standard library's parker that was meant for this crate.
+//! parker. (From the standard library's parker, user code could take a token that was meant for this crate.)
 
 pub(crate) use scoped_tls::scoped_thread_local;
 use std::cell::Cell;
@@ -10,7 +10,6 @@ pub(crate) use num_cpus::get as cores;
 
 use super::process;
 
-/// The atomics of the crate.
 pub(crate) mod atomic {
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -47,7 +46,7 @@ impl<T: ?Sized> Lock<T> {
     }
 
     /// A thread usually holds a lock of this crate for less than a microsecond. Yielding the core takes longer, and
-    /// `parking_lot` does it almost at once, so this spins first.
+    /// `parking_lot` does it almost at once, so this function spins first.
     #[cold]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {
@@ -70,7 +69,7 @@ thread_local! {
     static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread's number. Numbers are handed out one by one, so that they spread evenly.
+/// Returns the calling thread's number. Numbers are handed out one by one, so that threads spread evenly over stripes.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     static LAST: process::AtomicU64 = process::AtomicU64::new(0);

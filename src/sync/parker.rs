@@ -1,6 +1,6 @@
 //! How a thread spins, sleeps, and is woken.
 //!
-//! Each thread has one [`Parker`]. Others wake the thread through an ordinary [`Waker`], as they wake a future.
+//! Each thread has one [`Parker`]. Other threads wake it through an ordinary [`Waker`], as they wake a future.
 //!
 //! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one
 //! returns at once. So a late wake-up makes the *next* park return early, and every caller parks in a loop.
@@ -15,7 +15,7 @@
 //!
 //! A manual clock has to know whether a sleeping thread was woken and is on its way, although it may not have a core
 //! yet. So each wake-up is counted before the unpark, and the thread notes the count after each park, before it polls.
-//! It is off the clock's list by then, so a later wake-up never counts as noticed.
+//! The thread is off the clock's list by then, so a later wake-up never counts as noticed.
 
 use std::{
     cell::Cell,
@@ -35,7 +35,7 @@ thread_local! {
     static PARKER: Rc<Parker> = Rc::new(Parker::new());
 }
 
-/// What one thread parks on. See the [module](self).
+/// What a thread parks on. See the [module](self).
 pub(crate) struct Parker {
     token: Token,
     pub(crate) thread: Arc<ParkedThread>,
@@ -46,12 +46,12 @@ pub(crate) struct Parker {
     pub(crate) spin: Cell<Duration>,
 }
 
-/// The thread as other threads see it.
+/// A thread as other threads see it.
 pub(crate) struct ParkedThread {
     unparker: Unparker,
-    /// How often the thread was woken.
+    /// How often the thread has been woken.
     wakes: AtomicU32,
-    /// How many of these wake-ups the thread has noticed.
+    /// How many of those wake-ups the thread has noticed.
     noticed: AtomicU32,
 }
 
@@ -68,7 +68,7 @@ impl Wake for ParkedThread {
 }
 
 impl ParkedThread {
-    /// Returns `true` if the thread has not noticed a wake-up.
+    /// Returns `true` if there was a wake-up that the thread has not noticed yet.
     pub(crate) fn is_woken(&self) -> bool {
         // Relaxed: orders no other access; a wake-up that came before is seen in any case.
         self.wakes.load(Ordering::Relaxed) != self.noticed.load(Ordering::Relaxed)
@@ -87,7 +87,7 @@ impl Parker {
         Self { token, thread, waker, works_for: Cell::new(0), spin: Cell::new(LONGEST_SPIN) }
     }
 
-    /// The parker of the calling thread, or a new one while the thread is being torn down.
+    /// Returns the parker of the calling thread, or a new one while the thread is being torn down.
     pub(crate) fn current() -> Rc<Self> {
         PARKER.try_with(Rc::clone).unwrap_or_else(|_| Rc::new(Self::new()))
     }
@@ -110,26 +110,26 @@ impl Parker {
         self.thread.noticed.store(wakes, Ordering::Relaxed);
     }
 
-    /// Sleeps until the thread is woken, or not at all if that has happened already.
+    /// Sleeps until the thread is woken, or not at all if it has been woken since the last park.
     pub(crate) fn park(&self) {
         rank::assert_none_held("a thread is about to sleep");
         self.token.park();
     }
 
-    /// The same, but at most until `instant`.
+    /// Like [`park`](Self::park), but sleeps at most until `instant`.
     pub(crate) fn park_until(&self, instant: Instant) {
         rank::assert_none_held("a thread is about to sleep");
         self.token.park_deadline(instant);
     }
 }
 
-/// The rough cost of a wake-up.
+/// Roughly what a wake-up costs.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
 const SHORTEST_SPIN: Duration = Duration::from_micros(1);
-/// How many turns a thread spins before it yields instead.
+/// How many turns a thread spins; after that it yields its core at each turn.
 const EAGER_TURNS: u32 = 4;
 
-/// Calls `look` until it has an answer.
+/// Calls `look` again and again until it returns an answer; spins or yields the core in between.
 pub(crate) fn spin_until<R>(look: impl Fn() -> Option<R>) -> R {
     let mut eager = 0..EAGER_TURNS;
     loop {

@@ -1,7 +1,7 @@
 //! The order of the locks, and the check that every thread keeps it.
 //!
-//! Two threads that take two locks in opposite orders can wait for each other forever. So a thread takes a lock only
-//! if it comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
+//! Two threads that take two locks in opposite orders can wait for each other forever. So a thread takes a lock only if
+//! that lock comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
 //!
 //! ```text
 //!   OUTERMOST  ──▶  READY_LIST  ──▶  STRIPE 0 ──▶ … ──▶ STRIPE 15  ──▶  LEAF
@@ -10,17 +10,15 @@
 //! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
 //! Debug builds keep the places of the locks that each thread holds, and compare a lock with the last of them before
-//! the thread blocks: the first thread that reverses the order reports it, even if no other stands in its way. Release
-//! builds contain neither field nor instruction. Two more rules use the list: no user code runs
-//! ([`unwind`](crate::unwind)) and no thread parks while a lock is held.
+//! the thread blocks: the first thread that breaks the order panics, even if no other thread stands in its way. Release
+//! builds contain neither field nor instruction. The same record serves two more rules: a thread that holds a lock
+//! neither runs user code ([`unwind`](crate::unwind)) nor parks.
 
-/// A thread that holds any lock takes none of these.
+/// The rank of the locks that a thread takes only while it holds no lock.
 pub(crate) const OUTERMOST: u8 = 0;
-/// A queue's ready list.
 pub(crate) const READY_LIST: u8 = 1;
-/// A queue's stripe.
 pub(crate) const STRIPE: u8 = 2;
-/// A thread that holds such a lock takes no other. Most locks are leaves.
+/// The rank of the locks under which a thread takes no other lock. Most locks are leaves.
 pub(crate) const LEAF: u8 = 3;
 
 #[cfg(debug_assertions)]
@@ -43,24 +41,24 @@ mod checked {
     use super::{OUTERMOST, READY_LIST, STRIPE};
     use crate::sync::thread_local;
 
-    /// One for each rank, and one for each of sixteen stripes.
+    /// One for each of sixteen stripes, and one for each of the other three ranks.
     const PLACES: usize = 19;
     const LAST: usize = PLACES - 1;
 
     thread_local! {
-        /// The types that the held locks protect, by the places of these locks. Locking allocates nothing.
+        /// For each place, the type that the lock held there protects. An array, so that locking allocates nothing.
         static HELD: RefCell<[Option<&'static str>; PLACES]> = const { RefCell::new([None; PLACES]) };
     }
 
-    /// One held lock, for as long as this lives.
+    /// A held lock: it is on record until this is dropped.
     pub(in crate::sync) struct Held(usize);
 
     impl Held {
-        /// Adds a lock of a `T` to those that the thread holds.
+        /// Records that the thread holds a lock of a `T`.
         ///
         /// # Panics
         ///
-        /// If the order forbids it.
+        /// If the order of the locks forbids it.
         #[track_caller]
         pub(in crate::sync) fn new<T: ?Sized>(rank: u8, number: u8) -> Self {
             let place = match rank {
@@ -83,8 +81,8 @@ mod checked {
         }
     }
 
-    /// Returns the thread's last held lock in the order. A thread being torn down may have lost its list; then nothing
-    /// is checked.
+    /// Returns the last lock, in the order, that the thread holds. A thread that is being torn down may have lost its
+    /// record; then nothing is checked.
     fn last_held() -> Option<(usize, &'static str)> {
         let held = HELD.try_with(|held| *held.borrow()).ok()?;
         let place = held.iter().rposition(Option::is_some)?;

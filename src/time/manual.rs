@@ -1,9 +1,9 @@
 //! The manual clock: a test moves it by hand, and it knows when no thread can go on until time moves.
 //!
-//! Every wait of the crate goes through its clock, so this one lists every sleeping thread, with the timestamp that it
-//! sleeps until. The **next deadline** is the earliest of these. The clock is **idle** when every worker is on the list
-//! and has not been woken. A future has no thread that sleeps: it sets an *alarm*, which also counts for the next
-//! deadline.
+//! Every wait of the crate goes through its clock, so a manual clock lists every sleeping thread, with the timestamp
+//! until which the thread sleeps. The **next deadline** is the earliest of these. The clock is **idle** when every
+//! worker is on the list and has not been woken. A future has no thread that sleeps: it sets an *alarm*, which also
+//! counts for the next deadline.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
@@ -26,9 +26,9 @@
 //! * **No jump is too early.** A wake-up makes the condition false in that call, and it stays false until the woken
 //!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
 //! * **The clock stops at no stale deadline.** A worker may sleep for a task that was cancelled meanwhile. So before
-//!   each jump all sleepers are woken once, check, and go back to sleep; the last of them jumps.
+//!   each jump all sleepers are woken once, check, and go back to sleep; the last of them moves the clock.
 //!
-//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run it: so a
+//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run it, so a
 //! thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
@@ -103,15 +103,14 @@ pub(super) struct ClockState {
     is_auto: bool,
     /// How many threads other than workers wait, each from its first sleep to the end of its wait.
     pub(super) waiting: usize,
-    /// How many workers drive an executor while they wait for something.
+    /// How many threads are driving an executor and waiting for something: they count as workers meanwhile.
     pub(super) waiting_drivers: usize,
-    /// Whether all sleepers have been woken since the clock moved, or since a wait began.
+    /// `true` if all sleepers have been woken to look for work since the clock last moved and the last wait began.
     pub(super) have_looked: bool,
-    /// A timestamp, and the wall time then.
+    /// A timestamp, and the wall time at that timestamp.
     wall: (Timestamp, SystemTime),
-    /// The threads to wake when the clock is idle, or when the clock moves past the timestamp.
+    /// The threads to wake when the clock is idle, or moves past the timestamp beside the thread.
     idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
-    /// How often a thread has gone to sleep.
     #[cfg(test)]
     parks: usize,
 }
@@ -119,7 +118,7 @@ pub(super) struct ClockState {
 struct Sleeper {
     until: Timestamp,
     thread: Arc<ParkedThread>,
-    /// Whether it is a worker of an executor on this clock.
+    /// `true` if the thread is a worker of an executor on this clock.
     is_worker: bool,
 }
 
@@ -138,21 +137,22 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Wakes the watchers if the clock is idle. It becomes idle when a worker goes to sleep or ends.
+    /// Wakes the watchers if the clock is idle. Called when a worker sleeps or ends, which may make it idle.
     fn tell_if_idle(&mut self) {
         if self.is_idle() {
             self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
         }
     }
 
-    /// Returns the first deadline after now. A sleeper whose deadline has come is on its way.
+    /// Returns the first deadline after now, or `NEVER`. A sleeper whose deadline has come has been woken.
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
         sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
-    /// Moves the clock, and wakes the threads whose deadline has come. Returns the alarms to fire without the lock.
+    /// Moves the clock, but not back, and wakes the threads whose deadlines have come. The caller releases the lock and
+    /// calls the returned wakers of alarms.
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
@@ -168,8 +168,8 @@ impl ClockState {
         self.tell_if_idle();
     }
 
-    /// Moves to the next deadline if a thread waits and all waiting threads and workers are asleep. Returns the alarms
-    /// to fire without the lock; after that, this must be called again.
+    /// If automatic advance is on and a thread waits, and all waiting threads and workers are asleep, moves to the next
+    /// deadline. The caller releases the lock, calls the returned wakers of alarms, and calls this again.
     #[must_use]
     fn go_on(&mut self) -> Vec<Waker> {
         let is_waited_for = self.waiting + self.waiting_drivers > 0
@@ -194,7 +194,7 @@ impl ClockState {
 /// The first second of the year 2000 in UTC, since the Unix epoch.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
 
-/// Once tasks have moved the clock past its end this often, [`ManualClock::run_for`] returns in any case.
+/// How often tasks may move the clock past the end of a [`ManualClock::run_for`] before it returns in any case.
 const MOVES_BEYOND: u32 = 1_000;
 
 impl ManualClock {
@@ -214,7 +214,7 @@ impl ManualClock {
         Self::with_past(elapsed, PAST + Duration::from_nanos(after_look))
     }
 
-    /// Returns a clock that reaches back `past` before its present.
+    /// Makes a clock that shows `elapsed`, and reaches back `past` before that.
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);
@@ -394,7 +394,7 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Blocks until idle, or until the tasks have moved the clock past `end` so many times that it may never be idle.
+    /// Blocks until the clock is idle, or until tasks have moved it past `end` so often that it may never be idle.
     fn run_until_idle_or_beyond(&self, end: Timestamp) {
         let (parker, mut moves) = (Parker::current(), 0);
         let mut state = self.shared.state.lock();
@@ -438,8 +438,8 @@ impl ManualClock {
         self.shared.state.lock().now
     }
 
-    /// Sleeps until the thread is woken or its deadline comes, or not at all. `is_counted` says whether the clock
-    /// counts this wait.
+    /// Sleeps until the thread is woken or `until` comes, or not at all. Sets `is_counted` when the clock begins to
+    /// count the thread's wait.
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now >= until {
@@ -471,7 +471,7 @@ impl ManualClock {
         parker.notice();
     }
 
-    /// Sets an alarm, which wakes `waker` once `until` has come.
+    /// Sets an alarm, which calls `waker` once `until` has come; calls it at once if that moment has come.
     pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> PlaceId {
         let (mut id, mut late) = ((until, 0), None);
         self.change(|state| {
@@ -485,7 +485,7 @@ impl ManualClock {
         id
     }
 
-    /// Takes an alarm off the list, unless it has fired.
+    /// Takes an alarm off the list. Returns its waker; `None` if the alarm has fired.
     pub(crate) fn call_off(&self, id: PlaceId) -> Option<Waker> {
         self.shared.state.lock().alarms.remove(id)
     }

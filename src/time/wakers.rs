@@ -1,15 +1,15 @@
 //! Lists of wakers: of waiters, and of alarms.
 //!
-//! A list is in the order of its wakers' moments, and wakers of equal moments are in the order in which they came.
-//! Waiters for something other than a moment all have the same moment.
+//! A list is sorted by moment; wakers with equal moments are in order of arrival. Waiters for something other than a
+//! moment all have the same moment.
 //!
 //! ```text
 //!   moment  10  20  20   ∞   ∞   ∞   ∞
-//!   waker    a   b   ○   c   ○   ○   d     a waker that leaves from the middle leaves a gap
+//!   waker    a   b   ○   c   ○   ○   d     a waker removed from the middle leaves a gap
 //! ```
 //!
-//! Appending a waker, or removing any, costs at most O(log n): thousands of futures may lose their `select` at once.
-//! Inserting one between others moves those on the shorter side.
+//! Appending a waker, or removing one, costs amortized O(log n): thousands of futures may lose their `select` at once.
+//! Inserting a waker in the middle moves all wakers on the shorter side.
 
 use std::{collections::VecDeque, iter, task::Waker};
 
@@ -23,7 +23,7 @@ const FEW: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
-    /// The first and the last have wakers, and at most half of the others are gaps.
+    /// The first and the last place have wakers, and at most half of all places are gaps.
     list: VecDeque<(PlaceId, Option<Waker>)>,
     gaps: usize,
     last_number: u64,
@@ -37,7 +37,7 @@ impl Wakers {
         id
     }
 
-    /// Puts a waker in a place that another has, or had before it left. Returns the waker that was there.
+    /// Puts a waker in a place, which may be new, taken, or left by another waker. Returns the waker that was there.
     pub(crate) fn put(&mut self, id: PlaceId, waker: Waker) -> Option<Waker> {
         match self.find(id) {
             Ok(index) => {
@@ -84,12 +84,12 @@ impl Wakers {
         self.last_number == 0
     }
 
-    /// Returns the first moment, or never.
+    /// Returns the moment of the first waker; `NEVER` if there is none.
     pub(crate) fn first(&self) -> Timestamp {
         self.list.front().map_or(Timestamp::NEVER, |((first, _), _)| *first)
     }
 
-    /// Returns the second moment, or never.
+    /// Returns the moment of the second waker; `NEVER` if there is none.
     pub(crate) fn second(&self) -> Timestamp {
         let mut others = self.list.iter().skip(1);
         let second =
@@ -117,7 +117,7 @@ impl Wakers {
             self.list.retain(|(_, waker)| waker.is_some());
             self.gaps = 0;
         }
-        // Amortized over the removals since it was that long.
+        // Amortized over the removals since the list was that long.
         if self.list.capacity() > FEW.max(4 * self.list.len()) {
             self.list.shrink_to(2 * self.list.len());
         }

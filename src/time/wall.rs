@@ -10,13 +10,13 @@
 //!
 //! Time servers slew a wall clock, so that it runs a little faster or slower. On Linux they slew the monotonic clock
 //! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm adds up to 15 ms between two checks. Otherwise the two
-//! diverge only in steps: when the clock is set, at a leap second, and while the machine sleeps.
+//! clocks diverge only in steps: when the clock is set, at a leap second, and while the machine sleeps.
 
 use std::time::{Duration, SystemTime};
 
 use super::{Clock, TimeSource, Timestamp};
 
-/// How often a worker checks the wall clock for a task that waits for it.
+/// How often a worker checks the wall clock for a task that is planned on it.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
 impl Clock {

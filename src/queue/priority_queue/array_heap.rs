@@ -145,7 +145,7 @@ impl ArrayHeap {
         self.slots.push([0; ARITY]);
     }
 
-    /// Drops the last position. The heap keeps a newly vacant group for the next entry, and drops the one behind it.
+    /// Drops the last position. The heap keeps a newly vacant group for the next entry, and drops a second one.
     #[inline]
     fn shrink(&mut self) {
         self.len -= 1;
@@ -168,8 +168,8 @@ impl ArrayHeap {
         }
     }
 
-    /// Puts an entry at or near `position`, which is free or has an entry to be replaced. The new entry may have to go
-    /// up as well as down, because one that fills a hole in the middle comes from another branch.
+    /// Puts an entry at `position`, which is free or has an entry to be replaced, and moves it up or down to where it
+    /// belongs: up as well, because an entry that fills a hole in the middle comes from another branch.
     // Always inlined, as is `sift_up`: in a heap of few levels, the calls would be much of the work.
     #[inline(always)]
     pub(super) fn sift(&mut self, positions: &mut impl Positions, position: usize, entry: Keyed) {

@@ -24,14 +24,14 @@
 //!
 //! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
 //! first turn of all. So while the first near entry is due before the floor, it is the first of all. The [priority
-//! queue](super) keeps it so: once nothing near is due before the floor, it brings the bucket of that turn near.
+//! queue](super) keeps that so: once no near entry is due before the floor, it brings the bucket with that turn near.
 //!
-//! No call moves more than one chunk of 512 entries, or a few smaller ones with fewer than twice as many in all. A
-//! larger bucket stays until its turn: then threads move its chunks one by one, releasing the lock in between.
+//! To find the first entry, a call moves one chunk of 512 entries, or a few smaller ones with less than twice as many
+//! in all. A larger bucket stays until its turn; then its chunks move one by one, and the lock is free in between.
 //!
 //! # Invariants
 //!
-//! 1. No key of a bucket's chunks is smaller than `start`.
+//! 1. No entry of a bucket is due before the bucket's `start`.
 //! 2. Each bucket in use has at least one chunk, and `floor` is the first turn of these buckets.
 //! 3. No far chunk but `idle` is empty.
 
@@ -45,7 +45,7 @@ use super::{
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
 /// An entry due less than this many nanoseconds after the first one stays out of the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
-/// The number of places of a level: twice the number of buckets that it needs for a given first entry.
+/// The number of places of a level: twice the number of buckets that a level needs for a given first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
 /// The width of a bucket of level `k` is 2^(k - FINENESS).
@@ -55,9 +55,9 @@ const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
     pub(super) len: usize,
-    /// Nothing here is due before this moment, which is later than any deadline if there is no bucket.
+    /// No entry in the calendar is due before this moment; `UNUSED` if no bucket is in use.
     pub(super) floor: u64,
-    /// The bucket whose turn comes first.
+    /// The number of the bucket whose turn comes first.
     nearest: u32,
     /// The chunk that last became empty, perhaps in use again: kept for a bucket whose only entry comes and goes.
     idle: u32,
@@ -65,7 +65,6 @@ pub(super) struct Calendar {
 }
 
 struct Level {
-    /// The smallest of the starts.
     first_start: u64,
     starts: [u64; RING],
     firsts: [u32; RING],
@@ -87,7 +86,7 @@ impl BucketPlace {
         Self { level, index, start: number << width_bits(level) }
     }
 
-    /// Returns the bucket's name in the slot table.
+    /// Returns the bucket's number, by which the slot table knows the owner of a chunk.
     const fn owner(self) -> u32 {
         (self.level as u32) << RING_BITS | self.index as u32
     }
@@ -113,7 +112,7 @@ impl Calendar {
     }
 
     /// Stores an element that is due `distance` nanoseconds after the first near one, and returns its slot; or returns
-    /// the element if it belongs to the near part.
+    /// the element if it has to go to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
@@ -149,7 +148,7 @@ impl Calendar {
         Ok(slot)
     }
 
-    /// Removes the far entry with this slot and this sequence. Returns `true` as well if the nearest bucket may have
+    /// Removes the far entry with this slot and this sequence. Also returns `true` if the nearest bucket may have
     /// changed.
     #[inline(always)]
     pub(super) fn remove<E>(
@@ -172,8 +171,8 @@ impl Calendar {
         level.map_or(UNUSED, |level| level.starts[owner % RING])
     }
 
-    /// Returns the oldest chunk of the nearest bucket. So entries with equal deadlines come near in the order of their
-    /// submission, if none was removed, as the lanes require.
+    /// Returns the chunk behind the first of the nearest bucket: its oldest, if none was removed and the first has
+    /// room. Then entries with equal deadlines come near in the order of their submission, as the lanes require.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }
@@ -226,7 +225,7 @@ impl Calendar {
         }
     }
 
-    /// Changes the ring of a chunk's bucket. A bucket without a chunk is no longer in use.
+    /// Changes the ring of a chunk's bucket. A bucket that is left without a chunk is no longer in use.
     fn change_ring<E>(
         &mut self,
         slots: &mut Slots<E>,
@@ -258,7 +257,7 @@ impl Calendar {
         }
     }
 
-    /// Makes the bucket at `start` the nearest one, if its turn comes before the floor.
+    /// Makes the bucket that begins at `start` the nearest one, if its turn comes before the floor.
     fn compare(&mut self, level: usize, start: u64) {
         let turn = start - (1 << width_bits(level) >> 3);
         if turn < self.floor {

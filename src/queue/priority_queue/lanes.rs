@@ -12,8 +12,8 @@
 //!            … 1001   c f g i …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap; but if the lane has a single entry, that one makes way,
-//! since it may be the outlier. No two lanes have the same deadline, so the lanes are compared once for each deadline.
+//! An entry whose lane has another deadline goes to the heap; but a single entry in the lane goes there instead, since
+//! it may be the outlier. No two lanes have the same deadline, so the lanes are compared once for each deadline.
 
 use super::{
     SMALL,
@@ -23,7 +23,7 @@ use super::{
 };
 
 const LANES: u32 = 64;
-/// Entries of one burst are at most this many nanoseconds apart.
+/// Successive entries of a burst are due at most this many nanoseconds apart.
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
@@ -31,7 +31,7 @@ pub(super) struct Lanes {
     pub(super) runs: Vec<SortedRun>,
     pub(super) len: usize,
     pub(super) first: u128,
-    /// The deadline of the last entry, in nanoseconds, whether there was a lane for it or not.
+    /// The deadline, in nanoseconds, of the last entry for which a lane was wanted, whether there was one or not.
     latest: u64,
 }
 
@@ -100,7 +100,7 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position, and passes others to `displaced` if that leaves too many holes between them.
+    /// Removes the entry at a position, and passes others to `displaced` if its lane then has too many holes.
     #[cold]
     #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {
@@ -123,7 +123,7 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// Called after the first entry of all has left, and perhaps others of its run, which now begins with `next`.
+    /// Called after the first entry of all has left, perhaps with others of its lane, which now begins with `next`.
     fn pass_first_to(&mut self, next: u128) {
         if next != VACANT && nanos(next) == nanos(self.first) {
             self.first = next;

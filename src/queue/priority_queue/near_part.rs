@@ -1,15 +1,15 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
 //! [sorted run](super::sorted_run) or in the [lanes](super::lanes).
 //!
-//! Some bits of a position tell which of the three has the entry. Entries move from the run to the heap if a nearer
-//! entry arrives while the run has only one, or a few that are far behind it, or if removals have left the run with
-//! many more holes than entries.
+//! Some bits of a position tell which of the three has the entry. Entries move from the run to the heap in two cases: a
+//! nearer entry arrives while the run has only one entry, or a few far behind the nearer one; or removals have left the
+//! run with many more holes than entries.
 //!
 //! # Invariants
 //!
 //! 1. `first` is the smallest key of heap, run and lanes.
 //! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
-//!    Once most of these have been removed, the others are in the heap. The same holds for each lane.
+//!    Once most of these have been removed, the rest are in the heap. The same holds for each lane.
 
 use std::iter;
 
@@ -52,7 +52,7 @@ impl NearPart {
         self.first
     }
 
-    /// Returns the two smallest keys, or `VACANT`. The call may miss the second one behind many holes of a run.
+    /// Returns the two smallest keys, or `VACANT`. The second one may be missed behind many holes of a run.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
         self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
@@ -104,7 +104,7 @@ impl NearPart {
         self.insert_out_of_order(table, position, entry);
     }
 
-    /// Returns the position, in a lane or in the heap, for [`insert_out_of_order`](Self::insert_out_of_order).
+    /// Returns the position at which [`insert_out_of_order`](Self::insert_out_of_order) puts an entry with this key.
     #[inline(always)]
     fn position_out_of_order(&mut self, table: &mut impl Positions, key: u128) -> u32 {
         let Self { heap, lanes, .. } = self;
@@ -125,7 +125,7 @@ impl NearPart {
         }
     }
 
-    /// Takes the first key out. Its element stays in its slot.
+    /// Takes the first key out. The element of the entry stays in its slot.
     #[inline(always)]
     pub(super) fn pop(&mut self, table: &mut impl Positions) -> Option<Keyed> {
         let first = if self.run.first() == self.first {
@@ -139,7 +139,7 @@ impl NearPart {
         Some(first)
     }
 
-    /// Removes the entry with this key from its position. Returns `true` if it was the first.
+    /// Removes the entry with this key from its position. Returns `true` if that was the first entry.
     // Always inlined: the caller already knows that the entry is in the run, as most are.
     #[inline(always)]
     pub(super) fn remove_at(
@@ -185,7 +185,7 @@ impl NearPart {
         }
     }
 
-    /// The caller renews the first key.
+    /// Removes an entry from the run or a lane. The caller renews `first`.
     #[inline(always)]
     fn remove_from_run(&mut self, table: &mut impl Positions, position: u32, number: u32) {
         let Self { heap, run, lanes, .. } = self;
@@ -196,8 +196,8 @@ impl NearPart {
         }
     }
 
-    /// Opens the run to a key that is nearer than its last one if the run has one entry, or a few that are all distant.
-    /// Those move to the heap, because they must not close the run to all nearer entries.
+    /// Opens the run to a key smaller than its last one if the run has one entry, or a few that are all distant. Those
+    /// move to the heap: they must not close the run to all nearer entries. Returns `true` if the run is open.
     #[inline]
     fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();

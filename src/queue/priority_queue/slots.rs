@@ -1,7 +1,7 @@
-//! The slot table: a stable place for each element, which tells where its key is.
+//! The slot table: a stable place for each element, which also tells where the element's key is.
 //!
-//! The heap moves its entries, but a ticket needs a stable name: the *slot*, a chunk's number and a place in that
-//! chunk. A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
+//! The heap moves its entries, but a ticket needs a fixed name: the *slot*, a chunk's number and a place in that chunk.
+//! A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
 //!
 //! ```text
 //!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
@@ -16,19 +16,17 @@ use std::mem;
 
 use super::{SMALL, UnderLock, array_heap::Positions};
 
-/// The number of places in a chunk.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { 512 };
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
 const FULL: u32 = CHUNK as u32;
 /// The end of a free list, and the first chunk of an empty ring.
 pub(super) const NONE: u32 = u32::MAX;
-/// The owner of the chunks of the near part.
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
-/// Once half of the chunks that slots can name are in use, no far chunk is added. So there is always one for the near
-/// part, which needs another only when all of its own are full.
+/// Once this many chunks are in use, half of those that slots can name, no far chunk is added. So there is always a
+/// free chunk for the near part, which needs one only when all of its own are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -36,8 +34,8 @@ pub(super) struct Slots<E> {
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    /// The memory of a freed chunk, for the next one: an entry that is inserted, reset to a nearer deadline and
-    /// removed, again and again, does not allocate.
+    /// The memory of a freed chunk, for the next chunk: an entry that is inserted, reset to a nearer deadline and
+    /// removed, again and again, does not allocate each time.
     spare: Chunk<E>,
 }
 
@@ -49,10 +47,10 @@ pub(super) struct Chunk<E> {
     keys: Vec<u128>,
     free: u32,
     pub(super) used: u32,
-    /// The neighbours in its ring: the chunk itself if it is alone.
+    /// The next chunk in the ring (`previous` is the one before): this chunk itself if it is alone.
     pub(super) next: u32,
     previous: u32,
-    /// `NEAR`, or the bucket that it belongs to.
+    /// `NEAR`, or the number of the bucket to which the chunk belongs.
     pub(super) owner: u32,
 }
 
@@ -143,7 +141,7 @@ impl<E> Slots<E> {
         self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK]
     }
 
-    /// Returns where the key of the element in the slot is, if there is one.
+    /// Returns where the key of the element in a slot is; `None` if the slot is free.
     #[inline(always)]
     pub(super) fn key_place(&self, slot: u32) -> Option<KeyPlace> {
         let (chunk, offset) = (self.chunks.get(chunk_of(slot) as usize)?, slot as usize & MASK);
@@ -175,7 +173,7 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk that is in no ring, with memory for its elements, and its capacity.
+    /// Returns a chunk that is in no ring, and its capacity: zero, to start small, if the ring has no `first` chunk.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);
@@ -272,7 +270,7 @@ impl<E> Slots<E> {
         self.chunks[chunk_of(slot) as usize].keys[slot as usize & MASK] = key;
     }
 
-    /// Puts a new chunk first in the ring. Returns `false` if there are too many chunks.
+    /// Puts a new chunk first in the ring. Adds none, and returns `false`, if there are too many chunks.
     pub(super) fn add_far_chunk(&mut self, first: &mut u32, owner: u32) -> bool {
         if self.chunks.len() - self.vacant.len() >= MOST {
             return false;
@@ -300,7 +298,7 @@ impl<E> Slots<E> {
         self.discard(index);
     }
 
-    /// Turns a far chunk into a near one. Returns the keys of its elements, each of which needs a position now.
+    /// Turns a far chunk into a near one. Returns its keys, place by place: each element needs a position now.
     pub(super) fn make_near(&mut self, index: u32, first: &mut u32) -> Vec<u128> {
         self.step_over(index, first);
         self.unlink(index);
@@ -322,7 +320,7 @@ impl<E> Slots<E> {
         &self.chunks[index as usize]
     }
 
-    /// If this chunk is the first of the ring, makes the next one the first, or `NONE` if it is alone.
+    /// If this chunk is the first of its ring, makes the next chunk the first: `NONE` if there is no other.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {
             let next = self.chunks[index as usize].next;
@@ -380,7 +378,7 @@ impl<E> Chunk<E> {
         offset
     }
 
-    /// Replaces the keys with positions, and threads the free list through those.
+    /// Replaces the keys with positions, through which it threads the free list. Returns the keys.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = mem::take(&mut self.keys);
         self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });
@@ -396,7 +394,7 @@ impl<E> Chunk<E> {
     }
 }
 
-/// Returns an empty table with at least this capacity. A chunk that starts small does not get the memory of a full one.
+/// Returns an empty vector with at least this capacity: the spare one, unless that is too large for a small start.
 fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
-//! Tasks without a delay, and timeouts of equal length, arrive in this order. The run appends them at the back and pops
-//! them from the front. An entry that is removed from the middle leaves a hole.
+//! Tasks without a delay, and timeouts of equal length, arrive in this order. The run appends entries at the back and
+//! pops them from the front. An entry that is removed from the middle leaves a hole.
 //!
 //! ```text
 //!               front                              back
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts
-//! that are cancelled soon leave nothing at the back, and a run never consists of holes alone. If there are many more
+//! cancelled soon after they were set leave no hole, and a run never consists of holes alone. If there are many more
 //! holes in the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
-//! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the most
-//! places that a run has. A position does not change while the entry is in the run.
+//! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the largest
+//! number of places in a run. A position does not change while the entry is in the run.
 
 use std::collections::VecDeque;
 
@@ -22,15 +22,14 @@ use super::{SMALL, array_heap::Keyed};
 
 /// The bit that marks a position in a run; positions in the heap do not have it.
 const IN_RUN: u32 = 1 << 31;
-/// The bits of a position that name the place. Those above it name the run.
+/// The bits of a position that name the place. The bits between them and `IN_RUN` name the run.
 const PLACE: u32 = (1 << PLACE_BITS) - 1;
 const PLACE_BITS: u32 = if SMALL { 16 } else { 24 };
-/// When a run has more holes than entries, by more than this number, some entries leave it.
+/// Once the holes of a run outnumber its entries by more than this, some entries leave the run.
 pub(super) const TOLERANCE: usize = 64;
 const HOLE: u128 = u128::MAX;
-/// How many places `second` examines before it gives up.
+/// `second` examines no place that is this far behind the front.
 const GLANCE: usize = 64;
-/// The number of places in a chunk.
 const CHUNK: usize = 512;
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
@@ -41,7 +40,7 @@ pub(super) struct SortedRun {
     tag: u32,
     /// The number of the first place of the first chunk.
     base: u32,
-    /// The first place in use, relative to `base`, and the place after the last one.
+    /// The first place in use, relative to `base`; `back` is the place after the last one in use.
     front: usize,
     back: usize,
     live: usize,
@@ -49,7 +48,6 @@ pub(super) struct SortedRun {
     last: u128,
 }
 
-/// Keys, and the slots of their elements.
 struct RunChunk {
     keys: Vec<u128>,
     slots: Vec<u32>,
@@ -82,7 +80,7 @@ impl SortedRun {
         self.first
     }
 
-    /// Returns the largest key, which is meaningless if the run is empty.
+    /// Returns the largest key; zero if the run is empty.
     pub(super) fn last(&self) -> u128 {
         self.last
     }
@@ -115,7 +113,7 @@ impl SortedRun {
         self.base.wrapping_add(self.back as u32) & PLACE | self.tag
     }
 
-    /// Appends an entry whose key is larger than all others.
+    /// Appends an entry, whose key must be larger than all others of the run.
     #[inline(always)]
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
@@ -184,7 +182,7 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// Called after a removal has left a hole: passes up to two entries to `displaced` while there are too many holes.
+    /// Called after a removal has left a hole: while there are too many holes, pops up to two entries for `displaced`.
     pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
             if self.holes() > self.live + TOLERANCE {
@@ -215,7 +213,7 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
-    /// Moves the front past a popped entry that has no other right behind it.
+    /// Moves the front past a popped entry that had no other entry right behind it.
     #[inline(never)]
     fn pass_popped(&mut self) {
         if self.live == 0 {
@@ -266,7 +264,7 @@ impl SortedRun {
             let last = self.back >> SHIFT;
             self.chunks[last].keys.pop();
             self.chunks[last].slots.pop();
-            // Keeps one spare chunk.
+            // One spare chunk is kept.
             self.chunks.truncate(last + 2);
         }
         self.last = self.key_at(self.back - 1);

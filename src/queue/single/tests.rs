@@ -24,7 +24,7 @@ fn single<E>() -> (ManualClock, Arc<SingleQueue<E>>) {
     (clock.clone(), Arc::new(SingleQueue::new(Clock::from(clock))))
 }
 
-/// A thread that takes one element.
+/// Starts a thread that takes one element.
 fn taker<E: Send + 'static>(
     clock: &ManualClock,
     queue: &Arc<SingleQueue<E>>,
@@ -42,7 +42,7 @@ impl<E> SingleQueue<E> {
     }
 }
 
-/// A caller that empties the queue as of a given time leaves elements that become due later.
+/// A caller that takes what was due at a given time leaves the elements that become due later.
 #[test]
 fn an_element_not_due_at_the_given_time_is_left() {
     let (clock, queue) = single();
@@ -117,7 +117,7 @@ fn insert_all_inserts_all_or_none() {
     assert_eq!(refused, (InsertError::Closed, vec![(at(1), 'x'), (at(2), 'y')]));
 }
 
-/// Counts how often it was woken.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Bells(AtomicUsize);
 
@@ -127,7 +127,7 @@ impl Wake for Bells {
     }
 }
 
-/// An async waiter, and the alarms that it has set.
+/// An async waiter, and the alarms that the waiter has set.
 struct Awaiting {
     waiter: AsyncWaiter<()>,
     bells: Arc<Bells>,

@@ -1,16 +1,16 @@
 //! The ready list: entries that are due, on their way from a stripe to the thread that takes them.
 //!
 //! Handing a stripe's lock from core to core for each element costs more than running a small task. So a thread that
-//! takes the first element of a stripe also moves some of the due elements behind it here, in one step.
+//! takes the first element of a stripe also moves some of the due elements behind it to this list, in one step.
 //!
-//! There is **one** list for all workers. If each worker had its own, a task could wait behind the one that its worker
-//! runs, while other workers were idle or ran tasks that are due later.
+//! There is **one** list for all workers. If each worker had its own, a task could wait behind a running one while
+//! other workers were idle or ran tasks that are due later.
 //!
 //! # The pause
 //!
 //! With worker and submitter equally fast, every batch would have only one or two entries. So after a batch that was
 //! neither empty nor full, the workers leave the stripes alone for a few microseconds ([`PAUSE`]) once the list is
-//! empty. An entry that comes alone is never delayed.
+//! empty. An entry that is taken alone starts no pause.
 //!
 //! # Locks
 //!
@@ -19,9 +19,9 @@
 //! parked, goes back to its stripe in one step under both locks, and gets another slot.
 //!
 //! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks at the stripes first
-//! and at the list afterwards. An entry is visible here before it leaves its stripe, so the thread sees it at least
-//! once. It may miss an entry on its way back: then it sleeps until that entry's notification, which follows the move,
-//! wakes it. A thread that asks what is in the queue, or whether it is finished, holds the list's lock.
+//! and at the list afterwards. An entry appears on the list before it leaves its stripe, so the thread sees it at least
+//! once. The thread may miss an entry on its way back: then the notification that follows the move wakes it. A thread
+//! that asks what the queue contains, or whether the queue is finished, holds the list's lock.
 
 use std::{collections::VecDeque, task::Waker, time::Duration};
 
@@ -54,7 +54,7 @@ pub(super) struct ReadyContents<E> {
     pub(super) taken: u64,
 }
 
-/// The list with its lock held. Every change to the list publishes the new head.
+/// The list while a thread holds its lock. Every change of its first entry publishes the new head.
 pub(super) struct LockedReady<'a, E> {
     head: &'a PublishedHead,
     pub(super) contents: MutexGuard<'a, ReadyContents<E>>,
@@ -71,7 +71,7 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// If an entry is not in its stripe, and the list is empty afterwards, it was taken, removed or moved back.
+    /// A caller that misses an entry in its stripe and then gets `true` knows that it was taken, removed or moved back.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -81,7 +81,7 @@ impl<E> Ready<E> {
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
-    /// Spins until the pause is over or the list has an entry. Returns the time.
+    /// Spins until the pause is over or the list has an entry; not at all on a manual clock. Returns the time.
     #[inline]
     pub(super) fn pause(&self, clock: &Clock) -> Timestamp {
         loop {
@@ -116,7 +116,7 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// The entries no longer have slots: tickets find them by their sequences.
+    /// Returns the entries, with tickets that have no slots: on the list, a ticket finds its entry by the sequence.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);
@@ -133,8 +133,8 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    /// Takes the first entry if it was due at `now` and has a sequence below `end`. It need not be due by then: the
-    /// thread that put it here may have read the clock later than the caller.
+    /// Takes the first entry if it was due at `now` and has a sequence below `end`. An entry on the list may be due
+    /// later than `now`: the thread that put it there may have read the clock after the caller.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;
@@ -194,7 +194,7 @@ impl<E> LockedReady<'_, E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Like [`reset`](Self::reset), for an entry that may be in the list. It returns to its stripe under both locks.
+    /// Like [`reset`](Self::reset), for an entry that may be on the list. Moves it back under both locks.
     #[cold]
     pub(super) fn reset_ready(
         &self,
@@ -211,7 +211,7 @@ impl<E> DelayedWorkQueue<E> {
         let Some(timing) = choose(before, self.admission.is_open()) else {
             return (Moved::Declined, None);
         };
-        // An entry that keeps its moment keeps its place, where a round of the driver finds it.
+        // An entry that keeps its moment stays on the list, where the driver's current round finds it.
         if timing == Timing::At(before) {
             return (Moved::To(None), None);
         }

@@ -12,9 +12,9 @@
 //! # Parked entries
 //!
 //! A task that waits for its turn, or that runs on request, is *parked* in a second heap: a thread has to move it to
-//! the first heap before it can run. That heap alone decides which entry is next, how long a thread sleeps and how many
-//! threads stay. The entries of both heaps are pending, and a shutdown that keeps tasks keeps both. A parked entry is
-//! still *due* at the moment for which its run was planned; a task that runs on request is never due.
+//! the first heap before it can run. The first heap alone decides which entry is next, how long a thread sleeps and how
+//! many threads stay. The entries of both heaps are pending, and a shutdown that keeps tasks keeps those of both. A
+//! parked entry is still *due* at the moment for which its run was planned; a task that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
@@ -37,7 +37,7 @@ pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
-    /// Not counting elements that were queued again.
+    /// How many elements were admitted, without those that were queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
     pub(super) parked: PriorityQueue<E>,
@@ -94,7 +94,7 @@ impl<E> LockedStripe<'_, E> {
         Ok(self.restore(timing, sequence, element))
     }
 
-    /// Puts an element into the heap that `timing` names. Returns its ticket, and `true` if it became the head.
+    /// Puts an element into the heap that `timing` names. Returns the ticket, and `true` if the head has changed.
     #[inline(always)]
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {

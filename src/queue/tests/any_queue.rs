@@ -34,7 +34,7 @@ macro_rules! either {
 
 #[allow(dead_code, reason = "the models need less of it than the tests")]
 impl<E> AnyQueue<E> {
-    /// A queue with the given number of stripes, or a single queue for `None`.
+    /// Makes a queue with the given number of stripes, or a single queue for `None`.
     pub(super) fn new(clock: Clock, stripes: Option<usize>, lead: Duration) -> Self {
         match stripes {
             Some(stripes) => Self::Striped(DelayedWorkQueue::new(clock, stripes, lead)),
@@ -172,7 +172,7 @@ impl<E> DelayedWorkQueue<E> {
         self.offer(stripe, now, Timing::At(deadline), element)
     }
 
-    /// Moves an element to where `timing` says. Returns the ticket that names it from now on.
+    /// Moves an element to where `timing` says. Returns the ticket that names the element from now on.
     pub(crate) fn reset_to(&self, ticket: Ticket, timing: impl Into<Timing>) -> Option<Ticket> {
         let timing = timing.into();
         let (moved, waker) = self.reset(ticket, &mut |_, _| Some(timing));

@@ -29,7 +29,7 @@ fn striped(stripes: usize) -> Arc<DelayedWorkQueue<char>> {
     Arc::new(DelayedWorkQueue::new(Clock::from(ManualClock::from_zero()), stripes, Duration::ZERO))
 }
 
-/// A thread that takes one element.
+/// Starts a thread that takes one element.
 fn taker(queue: &Arc<SingleQueue<char>>) -> JoinHandle<Option<char>> {
     let queue = Arc::clone(queue);
     thread::spawn(move || queue.take().map(|(entry, _)| entry.element))
@@ -122,7 +122,7 @@ fn a_waiter_is_woken_when_the_queue_closes() {
     });
 }
 
-/// M119: the last element is taken while the queue is being closed: one of the two wakes the waiter.
+/// M119: the last element is taken while the queue is being closed: the taker or the closer wakes the waiter.
 #[test]
 fn taking_the_last_element_wakes_the_other_waiters() {
     check(|| {

@@ -18,7 +18,7 @@ fn sorted() -> Vec<u64> {
     sorted
 }
 
-/// A queue with one stripe, in which only the bucket is left.
+/// Makes a queue with one stripe, in which only the bucket is left.
 fn with_bucket() -> (ManualClock, Queue<u64>) {
     let clock = ManualClock::from_zero();
     let queue = Arc::new(DelayedWorkQueue::new(Clock::from(clock.clone()), 1, Duration::ZERO));

@@ -23,7 +23,7 @@ enum Step {
     Take,
     TakeOrGiveUp,
     RemoveFirst,
-    /// Removes any element that was ever admitted; `Reset` chooses likewise, and may park it.
+    /// Removes one of all the elements ever admitted. `Reset` chooses in the same way, and may park the element.
     Remove(usize),
     Reset(usize, u64, bool),
     /// Takes an element and queues it again for that much later, or parks it, as the pool does with a periodic task,
@@ -76,7 +76,7 @@ struct Subject {
     queue: AnyQueue<u64>,
     /// The elements by deadline and sequence.
     model: BTreeMap<(Timestamp, u64), u64>,
-    /// The sequences of those that are parked.
+    /// The sequences of the parked elements.
     parked: BTreeSet<u64>,
     /// For every element ever admitted, by sequence: its ticket, and its deadline while it is
     /// pending.
@@ -88,7 +88,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// Creates a queue with the given number of stripes, or a single queue for `None`.
+    /// Makes a queue with the given number of stripes, or a single queue for `None`.
     fn new(stripes: Option<usize>) -> Self {
         let clock = ManualClock::from_zero();
         let on = Clock::from(clock.clone());
@@ -113,7 +113,7 @@ impl Subject {
         self.now().after(Duration::from_nanos(nanos))
     }
 
-    /// The queue, if it is a striped one.
+    /// Returns the queue if it is a striped one.
     fn striped(&self) -> Option<&DelayedWorkQueue<u64>> {
         match &self.queue {
             AnyQueue::Striped(queue) => Some(queue),
@@ -121,7 +121,7 @@ impl Subject {
         }
     }
 
-    /// The queue, if it is a single one.
+    /// Returns the queue if it is a single one.
     fn single(&self) -> Option<&SingleQueue<u64>> {
         match &self.queue {
             AnyQueue::Striped(_) => None,
@@ -218,7 +218,7 @@ impl Subject {
         assert_eq!(entry, expected);
     }
 
-    /// The first element that waits for a moment.
+    /// Returns the first element that is not parked.
     fn first_scheduled(&self) -> Option<((Timestamp, u64), u64)> {
         let mut all = self.model.iter().map(|(key, element)| (*key, *element));
         all.find(|(key, _)| !self.parked.contains(&key.1))
@@ -235,7 +235,7 @@ impl Subject {
         Timing::At(due)
     }
 
-    /// Takes the first element from both if it is due.
+    /// Takes the first element from the queue and from the model, if it is due.
     fn taken(
         &mut self,
         take: impl FnOnce(&AnyQueue<u64>) -> Option<QueueEntry<u64>>,

@@ -27,7 +27,7 @@ use crate::{
 
 /// How many steps a search may take. The longest one seen took a few hundred.
 const STEPS: usize = 1_000_000;
-/// The most requests that a thread makes.
+/// The largest number of requests that a thread makes.
 const MOST: u64 = 4;
 /// The clock's time at the beginning, and the latest moment at which anything but the last element is due.
 const BEGIN: u64 = 100;
@@ -41,12 +41,12 @@ enum Act {
         ahead: u64,
     },
     Take,
-    /// One of the elements that the thread has offered.
+    /// Removes one of the elements that the thread has offered.
     Remove(usize),
     Reset(usize, u64),
     Drain,
     Close,
-    /// No request to the queue: time passes.
+    /// Not a request to the queue: time passes.
     Advance(u64),
 }
 
@@ -69,7 +69,7 @@ impl Seeded {
         (0..length).map(|_| self.act()).collect()
     }
 
-    /// Few moments, so that many are equal.
+    /// Returns one of few moments, so that many are equal.
     fn ahead(&mut self) -> u64 {
         [0, 0, 0, 1, 1, 2, LATER - BEGIN, 1 << 40][self.below(8) as usize]
     }
@@ -105,7 +105,8 @@ pub(super) struct Asker {
 }
 
 impl Recorder {
-    /// Creates a single queue for `None`, or one with that many stripes, on a manual clock or on the system clock.
+    /// Makes a single queue for `None`, or else a queue with that many stripes, on a manual clock or on the system
+    /// clock.
     pub(super) fn new(stripes: Option<usize>, is_manual: bool) -> Arc<Self> {
         let manual = is_manual.then(ManualClock::from_zero);
         let clock = manual.clone().map_or_else(Clock::system, Clock::from);

@@ -43,7 +43,7 @@ fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(model, schedules);
 }
 
-/// Does the same for each kind of queue: the single queue, and those with one stripe and with two.
+/// Like [`check`], for each kind of queue: the single queue, and those with one stripe and with two.
 fn check_kinds(model: impl Fn(Kind) + Send + Sync + Copy + 'static) {
     for kind in [Kind::Single, Kind::Stripes(1), Kind::Stripes(2)] {
         check(move || model(kind));
@@ -94,7 +94,7 @@ impl Scene {
         })
     }
 
-    /// Does the same with an async waiter: it polls, and sets its alarms on the clock.
+    /// Like [`taker`](Self::taker), with an async waiter: the thread polls, and sets its alarms on the clock.
     fn awaiting_taker(&self) -> JoinHandle<()> {
         self.spawn(|scene| {
             let (parker, mut waiter) = (Parker::current(), AsyncWaiter::new());
@@ -294,7 +294,7 @@ fn an_element_in_transit_to_the_list_is_found() {
     });
 }
 
-/// G41, M5: one of several threads takes the last element of a closed queue: the others return.
+/// G41, M5: one of several threads takes the last element of a closed queue: the other threads return.
 #[test]
 fn taking_the_last_element_wakes_the_other_waiters() {
     check_kinds(|kind| {

@@ -49,8 +49,7 @@ impl Dice {
         Duration::from_micros(from + self.below(to - from))
     }
 
-    /// Spins for a moment: usually a short one, sometimes about as long as threads spin before they
-    /// sleep.
+    /// Spins: usually for a moment, sometimes for about as long as threads spin before they sleep.
     fn dawdle(&mut self) {
         let clock = Clock::system();
         let nanos = if self.below(3) > 0 { self.below(2_000) } else { self.below(30_000) };
@@ -89,13 +88,13 @@ fn in_time(act: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A queue whose takers wake on time or a little early. With one stripe it may be a single queue.
+/// Makes a queue whose takers wake on time or a little early. With one stripe, it may be a single queue.
 fn queue_on<E>(clock: &Clock, stripes: usize) -> AnyQueue<E> {
     let is_single = stripes == 1 && Dice::new().below(2) == 0;
     AnyQueue::new(clock.clone(), (!is_single).then_some(stripes), lead())
 }
 
-/// The same, with several stripes.
+/// Like [`queue_on`], with several stripes.
 fn striped_on<E>(clock: &Clock) -> DelayedWorkQueue<E> {
     DelayedWorkQueue::new(clock.clone(), STRIPES, lead())
 }
@@ -104,7 +103,7 @@ fn lead() -> Duration {
     Duration::from_micros(80 * Dice::new().below(2))
 }
 
-/// Closes and empties a queue when it is dropped, even by a panic: that ends every taker.
+/// Closes and empties a queue when dropped, even by a panic, and so ends every taker.
 struct End<'a, E>(&'a AnyQueue<E>);
 
 impl<E> Drop for End<'_, E> {

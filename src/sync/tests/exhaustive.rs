@@ -26,7 +26,7 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     println!("{name}: {} orders", orders.load(process::Ordering::Relaxed));
 }
 
-/// A count that orders nothing: a thread that sees it was ordered after it in some other way.
+/// A count that orders nothing: a thread that sees an increment was ordered after the increment in some other way.
 #[derive(Clone, Default)]
 pub(crate) struct Note(Arc<AtomicUsize>);
 

@@ -125,7 +125,7 @@ pub(crate) mod atomic {
     counts! { AtomicU32: u32; AtomicU64: u64; AtomicUsize: usize; }
 }
 
-/// One number for all threads: no model depends on it.
+/// Returns one number for all threads: no model depends on it.
 pub(crate) fn thread_number() -> usize {
     0
 }

@@ -12,8 +12,8 @@ mod checker {
     pub(super) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::{hint::spin_loop, thread, thread_local};
 
-    /// The calling thread's number. It depends on nothing outside the execution, which can therefore
-    /// be repeated.
+    /// Returns the calling thread's number, which depends on nothing outside the execution, so that this can be
+    /// repeated.
     pub(crate) fn thread_number() -> usize {
         shuttle::current::try_get_current_task().map_or(0, usize::from)
     }
@@ -153,7 +153,7 @@ pub(crate) fn is_finished(_: &thread::JoinHandle<()>) -> bool {
     false
 }
 
-/// How many cores there are: the same on every machine.
+/// Returns the number of cores: the same on every machine.
 pub(crate) fn cores() -> usize {
     2
 }

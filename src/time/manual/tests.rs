@@ -22,8 +22,8 @@ impl ManualClock {
     }
 }
 
-/// A sleeper whose deadline has come but that has not got a core since must not bring the clock to that deadline again:
-/// `run_for` would go there until it got one.
+/// A sleeper whose deadline has come, but that has no core yet, must not bring the clock to that deadline again:
+/// `run_for` would go there again and again until the sleeper had a core.
 #[test]
 fn who_is_slow_to_wake_is_not_waited_for() {
     let clock = ManualClock::from_zero();

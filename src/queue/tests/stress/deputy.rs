@@ -41,7 +41,7 @@ impl Takers {
         Self { clock, queue, returns, calls, away: (0..size).collect() }
     }
 
-    /// Threads that found elements due at 10 and 20: a leader, a deputy, perhaps followers.
+    /// Makes `size` threads that found elements due at 10 and 20: a leader, a deputy, perhaps followers.
     fn waiting(size: usize) -> Self {
         let mut takers = Self::new(size);
         takers.put(0, 10);
@@ -66,7 +66,7 @@ impl Takers {
         ticket
     }
 
-    /// The deadlines and sequences of the elements taken since the last call, all of them just now.
+    /// Returns the deadlines and sequences of the elements taken since the last call.
     fn taken(&mut self) -> Vec<(u64, u64)> {
         self.clock.run_until_idle();
         let mut keys = Vec::new();
@@ -87,7 +87,7 @@ impl Takers {
         self.taken().into_iter().map(|(deadline, _)| deadline).collect()
     }
 
-    /// The deadlines of the sleepers that have one.
+    /// Returns the deadlines of the sleepers that have a deadline.
     fn armed(&self) -> Vec<u64> {
         let sleepers = self.clock.sleepers().into_iter();
         sleepers.filter(|until| *until < Timestamp::NEVER).map(Timestamp::as_nanos).collect()
@@ -113,8 +113,8 @@ fn the_deputy_takes_the_next_one_while_the_leader_is_away() {
     }
 }
 
-/// An element between the two wakes no thread; when the leader leaves with the first, a thread is
-/// armed for it.
+/// An element between the leader's and the deputy's wakes no thread. When the leader leaves with its own, a thread is
+/// armed for that element.
 #[test]
 fn an_element_before_the_deputys_is_taken_in_time() {
     for (size, armed) in [(2, vec![15]), (3, vec![15, 20])] {

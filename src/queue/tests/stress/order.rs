@@ -78,7 +78,7 @@ fn assert_in_order(taken: &[(Offered, Over)]) {
     }
 }
 
-/// A manual clock on which all [`DEADLINES`] have passed.
+/// Returns a manual clock on which all [`DEADLINES`] have passed.
 fn late() -> Clock {
     let clock = ManualClock::from_zero();
     clock.advance(Duration::from_nanos(DEADLINES as u64));
