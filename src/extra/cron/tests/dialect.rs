@@ -62,7 +62,7 @@ fn an_interval_is_what_begins_with_a_star() {
     }
 }
 
-/// The first days from 1 January 2026, a Thursday.
+/// Returns the first four matching days from 1 January 2026, a Thursday, on.
 fn days(text: &str) -> Vec<String> {
     let fields = parse(text).fields;
     let begin = super::second("2026-01-01T00:00:00Z");
@@ -99,7 +99,7 @@ fn last_nearest_and_nth_days_are_found() {
     assert_eq!(days("0 0 15W,L * MON#1"), ["01-05", "01-15", "01-31", "02-02"]);
 }
 
-/// Each says what was found, what is allowed, and where.
+/// Each error says what was found, what is allowed, and where.
 #[test]
 fn each_fault_is_shown_and_explained() {
     let faults = [
@@ -181,7 +181,7 @@ fn a_form_of_others_is_named() {
     }
 }
 
-/// The replacements that an error proposes.
+/// Returns the replacements that an error proposes.
 fn proposals(error: &CronError) -> Vec<String> {
     let message = error.to_string();
     let all = message.split("write `").skip(1).filter_map(|rest| rest.split_once('`'));
@@ -205,7 +205,7 @@ fn each_proposal_is_good(text: &str) -> usize {
     proposals.len()
 }
 
-/// A descending range wraps around at the end of its field, and a step without a range goes on to that end.
+/// In a proposal, a descending range wraps around at the end of its field.
 #[test]
 fn a_proposal_means_what_was_meant() {
     let fields = [(0, 60, 0), (0, 24, 1), (1, 31, 2), (1, 12, 3), (0, 7, 4)];
