@@ -1,7 +1,7 @@
 //! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other file
 //! mentions the `tracing` feature.
 //!
-//! `docs/events.md` lists them all, with their levels and fields; a test compares that page with this file
+//! `docs/events.md` lists all events, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
 //!
 //! Each event about a task has the task's id (`task`, as text) and its name as fields of the event, since the run's

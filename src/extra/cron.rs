@@ -134,9 +134,9 @@ pub struct Cron {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missing {
-    /// They are left out.
+    /// Missing times are left out.
     Skip,
-    /// They run as soon as the gap is over: once, however many are due.
+    /// Missing times run as soon as the gap is over: once, however many are due.
     Next,
 }
 
@@ -144,17 +144,17 @@ pub enum Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Repeated {
-    /// They run the first time.
+    /// Repeated times run the first time.
     First,
-    /// They run the second time.
+    /// Repeated times run the second time.
     Last,
-    /// They run both times.
+    /// Repeated times run both times.
     Both,
 }
 
 const MOST_COUNTED: usize = 1_000;
 
-/// A clock set back by more than this was wrong before, so runs planned by it no longer count. This is cronie's limit.
+/// A clock that is set back by more than this was wrong, so its earlier runs do not count. This is cronie's limit.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {

@@ -103,7 +103,7 @@ impl Word {
     ///
     /// Returns the moment if it is still ahead.
     fn close_at(&self, now: u64) -> Result<Option<u64>, u64> {
-        // Ordering: Acquire pairs with the Release of `raise`: the run sees what came before.
+        // Ordering: Acquire pairs with the Release of `raise`: the run sees what the callers did before.
         let closed = self.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, |seen| {
             (seen != CLOSED && seen <= now).then_some(CLOSED)
         });
@@ -119,7 +119,7 @@ impl Word {
     }
 
     fn open(&self, moment: u64) {
-        // Ordering: Release, so that callers who join see what came before.
+        // Ordering: Release, so that callers who join see what the opening thread did before.
         self.0.store(moment.max(FIRST), Ordering::Release);
     }
 

@@ -271,7 +271,7 @@ pub enum InvokeError<E = Infallible> {
     NoTasks,
     /// Every task of an `invoke_any` failed; the last of them returned this.
     Failed(E),
-    /// The same; the last of them panicked or was cancelled.
+    /// Every task of an `invoke_any` failed; the last of them panicked or was cancelled.
     Task(TaskError),
     /// The call timed out before a task succeeded.
     TimedOut,

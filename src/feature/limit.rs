@@ -57,7 +57,7 @@ impl Exceeded {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts an exceeded limit that has ended a task, and emits the event.
+    /// Counts a limit that has ended a task, and emits the event `cancelled`.
     fn note(&self, task: &Task, id: u64) {
         self.count();
         if trace::is_listening() {

@@ -128,7 +128,7 @@ impl Expression {
     }
 }
 
-/// The marks of other forms (Go's cron, Quartz, systemd), and what to write instead.
+/// The marks of other programs' forms (Go's cron, Quartz, systemd), and what to write instead.
 const OTHER_FORMS: [(&[&str], &str); 4] = [
     (
         &["@every"],

@@ -28,7 +28,7 @@ pub(super) struct Fields {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfMonth {
     pub(super) numbers: u64,
-    // `15W`, `L` and `LW`.
+    // In order, for `15W`, `L` and `LW`.
     pub(super) nearest: u64,
     pub(super) last: bool,
     pub(super) last_nearest: bool,
@@ -37,7 +37,7 @@ pub(super) struct DaysOfMonth {
 /// The day-of-week field; Sunday is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfWeek {
-    // `FRI`, `FRIL`, and `FRI#1` to `FRI#5`.
+    // In order, for `FRI`, `FRIL`, and `FRI#1` to `FRI#5`.
     pub(super) every: u64,
     pub(super) last: u64,
     pub(super) nth: [u64; 5],

@@ -1,8 +1,8 @@
 //! Histograms of how late runs start and how long they take.
 //!
 //! A histogram allocates its 4,382 buckets of eight bytes (35 KiB) when it is made, so recording a run allocates
-//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds; from there on, 128 buckets share one width, and the
-//! next 128 are twice as wide, as in `HdrHistogram` with two significant digits.
+//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds; after that, each 128 buckets are twice as wide as
+//! those before them, as in `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 

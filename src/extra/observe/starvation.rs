@@ -20,8 +20,8 @@
 //! | 1. is no longer idle, as the queue knows | 1. clears `armed` |
 //! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
-//! At least one sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends does
-//! the same. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
+//! At least one side sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends
+//! does the same. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
 
 use std::{
     fmt,

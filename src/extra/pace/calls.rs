@@ -141,7 +141,7 @@ impl Caller {
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
         let (calls, now) = (&*self.calls, self.calls.time.now());
         let is_open = !self.executor.is_shutdown();
-        // Ordering: relaxed; it was written before the word was opened, and the word was read with Acquire.
+        // Ordering: relaxed; `first` was written before the word was opened, and the word was read with Acquire.
         let first = || calls.first.load(Ordering::Relaxed);
         loop {
             if calls.until.raise(true, || if is_open { until(now, first()) } else { 0 }) {

@@ -23,7 +23,7 @@
 //! A worker [announces](Handle::enter_wait) a wait without a limit, with its token. The thread that brings the answer
 //! cancels the token before it goes on, so if that thread then waits itself, no taker with an answer counts as waiting.
 //! A wait is not announced if one of the tasks can end without a worker of the executor, by a time limit or on another
-//! executor. A thread that pushes the future of such a task wakes all takers, to look again.
+//! executor. A thread that pushes the future of such a task wakes all takers, so that they look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 

@@ -45,7 +45,7 @@ impl Standing {
             }
             Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
             Change::Within(moment) => self.plan = moment,
-            // A run that is due already is the one that was asked for.
+            // An extra run that is already due serves as the requested run.
             Change::RunNow(now) if self.next_extra().is_some_and(|moment| moment <= now) => {}
             Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
             Change::RunNow(now) if repeats => self.extra = Some(now),
@@ -88,7 +88,7 @@ pub(super) fn change_waiting(
     let moved = mover(slot, &mut |due, is_open| {
         let before = parts.standing(due, wall);
         let after = before.after(&change, repeats);
-        // An entry of a closed queue may only become due earlier.
+        // In a closed queue, an entry may only be brought forward.
         if !is_open && after.due() > before.due() {
             return None;
         }

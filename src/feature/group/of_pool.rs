@@ -11,8 +11,8 @@
 //! ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed the queue would have kept the task.
 //!
 //! A member that is parked because its group is *paused* is treated like a paused task: an executor that does not keep
-//! delayed tasks ends it. The group learns of this under its lock. From then on it ends every member that would have to
-//! wait, and is never paused again. So pausing a group delays the executor's end only where pausing a task would.
+//! delayed tasks ends it. The group learns of this under its lock. From then on it also ends such members that come
+//! later, and is never paused again. So pausing a group delays the executor's end only where pausing a task would.
 
 use super::{GroupState, Roll, roll::Member};
 use crate::{

@@ -353,7 +353,8 @@ impl Roll {
         })
     }
 
-    /// Called when the executor has given its pending tasks back: removes members that are not running, as cancelled.
+    /// Called when the executor has given its pending tasks back: removes all members that are not running, and counts
+    /// them as cancelled.
     pub(crate) fn dissolve(&mut self) {
         let reason = CancelReason::ShutdownNow;
         for member in self.call_off(reason, &|member| !member.is_running()) {

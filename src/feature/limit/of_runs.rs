@@ -2,7 +2,7 @@
 //!
 //! Code [around](Around) the closure enforces it. Before the body, this code arms an expiry for the run ([`Timer`]);
 //! after the body, it disarms the expiry and checks the clock. If the time is up, the worker does what the timer thread
-//! has not done. So a run exceeds its limit exactly if it takes that long, on a manual clock to the nanosecond.
+//! has not done. So a run exceeds its limit if and only if it takes that long, on a manual clock to the nanosecond.
 //!
 //! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only cancels
 //! the token, which is the run's own, and the run fails when the body returns, whatever the body returns

@@ -220,7 +220,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts another timer thread if every one is in user code or was lost. Traces a failure to start one.
+    /// Starts another timer thread if all are in user code or were lost. Emits an event if the start fails.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.extensions.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {

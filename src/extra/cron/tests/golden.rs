@@ -47,7 +47,7 @@ const ROWS: &[Row] = &[
         moments: "2026-03-08 06:00, 06:30, 07:00, 07:30",
         others: &[],
     },
-    // Every 15 minutes: no hole, no double.
+    // Every 15 minutes: none is missing, none comes twice.
     Row {
         number: 5, zone: "America/New_York", expression: "*/15 * * * *", is_wildcard: true,
         moments: "2026-03-08 06:30, 06:45, 07:00, 07:15, 07:30",
@@ -76,7 +76,7 @@ const ROWS: &[Row] = &[
         moments: "2026-11-01 07:00",
         others: &[],
     },
-    // Interval over the fold, in real order.
+    // An interval over the fold, in the order of real time.
     Row {
         number: 9, zone: "America/New_York", expression: "*/30 * * * *", is_wildcard: true,
         moments: "2026-11-01 04:30, 05:00, 05:30, 06:00, 06:30, 07:00, 07:30",

@@ -144,7 +144,7 @@ fn a_zone_has_to_be_known() {
     assert!(cron("0 0 * * *", "europe/london").is_ok());
 }
 
-/// The fault of the expression is found first.
+/// A fault of the expression is reported before an unknown zone.
 #[test]
 fn a_zone_is_looked_up_for_a_good_expression_only() {
     assert_eq!(cron("", "").map_err(|error| error.kind()).err(), Some(CronErrorKind::Syntax));

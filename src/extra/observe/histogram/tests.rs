@@ -8,7 +8,7 @@ fn recorded(values: impl IntoIterator<Item = Duration>) -> RunHistograms {
     recorded
 }
 
-/// A histogram takes as much memory as its page says, and never more.
+/// A histogram takes as much memory as its module says, and never more.
 #[test]
 fn a_distribution_has_all_its_buckets_from_the_beginning() {
     let mut histogram = Histogram::default();
