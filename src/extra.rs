@@ -1,7 +1,7 @@
 //! Features that use only the public names of the crate.
 //!
 //! From `crate::`, these modules use only what `lib.rs` exports, and `tests/proof/doors` compiles the same files
-//! outside the crate: a user can copy a file and change the feature. The methods that make them available are here.
+//! outside the crate, so a user can copy a file and change the feature. The methods that offer these features are here.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
@@ -91,7 +91,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Several closures at once.
+/// Calls for several closures at once.
 impl Handle {
     /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Java:
     /// `invokeAll`.

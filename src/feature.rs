@@ -1,14 +1,14 @@
-//! The features that only some tasks have, and that decide about their runs: one folder each.
+//! The features that only some tasks have, and that decide about the runs of those tasks: one module each.
 //!
-//! A folder holds everything about its feature: the verbs of the builder and of the handles, the code that the core
-//! calls for a task, and the state that the pool keeps. The rest of the crate reaches it through two lists, in which
-//! each feature has a line of its own. [`Extensions`] lists the points of a task's life. This file lists the rest: what
-//! a builder requests ([`Requested`]), and what the pool keeps and reports ([`PoolExtensions`]). Removing a feature means
-//! removing its folder, its lines in the lists, and a few places besides.
+//! A module holds everything about its feature: the methods of the builder and of the handles, the code that the core
+//! calls for a task, and the state that the pool keeps. The rest of the crate reaches the features through two lists.
+//! [`Extensions`] lists the points of a task's life; this file lists the rest: what a builder requests ([`Requested`]),
+//! and what the pool keeps and reports ([`PoolExtensions`]). To remove a feature, remove its module, its lines in the
+//! lists, and a few lines elsewhere.
 //!
-//! A feature knows the task, but as a rule no other feature; the control, for one, asks whether the task has a gate.
-//! The seam is not public, since no user code may run under a lock; a [`gate`] is the feature that asks the user.
-//! `feature/tests/rate.rs` is a feature for the tests: at most a given number of runs per minute.
+//! A feature knows the task, but as a rule no other feature; one exception is the control, which asks whether the task
+//! has a gate. The seam is not public, since no user code may run under a lock; user code decides about runs through a
+//! [`gate`]. `feature/tests/rate.rs` is a feature for the tests alone: a rate limit.
 
 mod at_shutdown;
 mod control;
@@ -52,40 +52,40 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// What a builder asks of the features for its task.
+/// What a builder requests of each feature for its task.
 #[derive(Clone, Default)]
 pub(crate) struct Requested {
     limit: Option<Duration>,
-    /// True for the series that stands in for a task that runs once, at a wall-clock moment.
+    /// `true` for a one-shot task at a wall-clock moment, which is submitted as a series.
     pub(crate) runs_once: bool,
     group: Option<Arc<GroupState>>,
     gate: Option<Arc<dyn RunGate>>,
-    /// `None` if the task's kind decides.
+    /// `None` if the policy of the task's group decides or, without one, the task's kind.
     pub(crate) at_shutdown: Option<AtShutdown>,
 }
 
 impl Requested {
-    /// Returns `true` if the trigger of the task has to be one that can be shared.
+    /// Returns `true` if the task's trigger has to be [shareable](crate::Trigger::share), since the task has a gate.
     pub(crate) fn shares_trigger(&self) -> bool {
         self.gate.is_some()
     }
 
-    /// Begins a submission, or fails with the reason why a feature refuses it.
+    /// Begins a submission to the task's group, if it has one, or fails with the reason why the group refuses it.
     pub(crate) fn join(&self, pool: &Arc<Pool>) -> Result<Option<Joining>, RejectionReason> {
         self.group.as_ref().map(|group| group.join(pool)).transpose()
     }
 
-    /// Ensures the threads that the features need besides workers.
+    /// Ensures that a timer thread is running, if the task has a time limit and the pool is neither closed nor driven.
     pub(crate) fn ensure_threads(&self, pool: &Arc<Pool>) -> io::Result<()> {
         if self.limit.is_some() { pool.ensure_timer_thread() } else { Ok(()) }
     }
 
-    /// Returns the code that features have around each run of a series.
+    /// Makes the code around each run of a series that enforces the time limit, if there is one.
     pub(crate) fn around(&self, pool_ref: &PoolRef) -> Option<Around> {
         self.limit.and_then(|budget| Around::limiting(pool_ref, budget))
     }
 
-    /// Returns `true` if a feature has to know of the ticket of the task.
+    /// Returns `true` if a feature has to be told the task's ticket, by [`submitted`].
     pub(crate) fn needs_ticket(&self) -> bool {
         self.group.is_some() || self.limit.is_some()
     }
@@ -98,7 +98,8 @@ impl Requested {
         deadline: Timestamp,
     ) -> Extensions {
         let Self { limit, runs_once, group, gate, at_shutdown: asked } = self;
-        // The task's own policy comes first, then its group's, then its verb's; otherwise its kind decides.
+        // The task's own policy comes first, then its group's, then that of the submitting method; otherwise its kind
+        // decides.
         let of_group = group.as_ref().and_then(|group| group.at_shutdown);
         let own = asked.filter(|own| matches!(own, AtShutdown::Chosen(_)));
         let at_shutdown = own.or(of_group.map(AtShutdown::Chosen)).or(asked);
@@ -119,7 +120,7 @@ impl Requested {
     }
 }
 
-/// Tells the features of a task that its submission is over. The ticket has a slot if it is in the queue.
+/// Tells the features of a task that its submission is over. `ticket` has a slot if the task was queued.
 pub(crate) fn submitted(
     task: &Arc<Task>,
     pool_ref: &PoolRef,
@@ -146,7 +147,7 @@ impl PoolExtensions {
         Self { timeouts: Timeouts::new(stripes, lead), groups: Groups::default() }
     }
 
-    /// Returns the queue of the features' calls at a moment, for a pool without threads: its caller takes from it.
+    /// Returns the queue of time limits of a pool without threads, from which the pool's driver takes.
     pub(crate) fn alarms(&self, clock: &Clock) -> Arc<DelayedWorkQueue<Arc<Task>>> {
         self.timeouts.do_without_thread(clock)
     }
@@ -155,13 +156,13 @@ impl PoolExtensions {
         self.timeouts.exceeded.number()
     }
 
-    /// The pool is to have another number of workers.
+    /// Called when the core pool size has changed.
     pub(crate) fn on_resize(&self, pool: &Pool) {
         // Of two threads that do this at once, the one that locks a group later reads the newer number.
         self.groups.tell(&mut |roll| roll.workers = pool.workers.wanted());
     }
 
-    /// The pool admits no more tasks. Returns the end of those that a feature does not let run to their end.
+    /// Called at a shutdown. Returns the deferred end of the tasks in paused groups that the shutdown does not keep.
     pub(crate) fn on_shutdown(&self, pool: &Arc<Pool>, keeps: Keeps) -> Deferred {
         let mut deferred = Deferred::default();
         self.groups.tell(&mut |roll| {
@@ -172,7 +173,7 @@ impl PoolExtensions {
         deferred
     }
 
-    /// The pool has given its pending tasks back.
+    /// Called when the pool has given its pending tasks back.
     pub(crate) fn on_drain(&self) {
         self.groups.tell(&mut Roll::dissolve);
     }

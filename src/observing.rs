@@ -1,4 +1,4 @@
-//! The verbs for the observations in `src/extra/observe`.
+//! The methods that request the observations of `src/extra/observe`, and that read them.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{Histograms, RunHistograms, extra::observe::RunRecorder};
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 
-/// The observers that the verbs ask for. Each executor that a builder makes has its own.
+/// The observers that a builder's methods have requested. Each executor that the builder makes gets its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedObservers {
     #[cfg(feature = "histograms")]
@@ -42,7 +42,7 @@ impl WantedObservers {
     }
 
     pub(crate) fn add_to(self, config: &mut Config) {
-        // In an executor without threads, no other thread could watch a busy worker.
+        // An executor without threads starts no thread to watch it.
         let watcher = (!config.is_driven).then(|| watcher(config));
         let observers = &mut config.callbacks.hooks;
         if let Some((watcher, (after, callback))) = watcher.clone().zip(self.starvation) {

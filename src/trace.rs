@@ -1,21 +1,20 @@
 //! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other file
 //! mentions the `tracing` feature.
 //!
-//! `docs/events.md` lists them all, with their levels and fields; a test compares that page with this file
+//! `docs/events.md` lists all events, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
 //!
-//! Each event about a task has the task's id (`task`, as text) and its name as fields of its own, since the run's
-//! span is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a
-//! branch. A subscriber is user code: it is called with no lock held, and one that panics on a worker does not end
-//! the worker.
+//! Each event about a task has the task's id (`task`, as text) and its name as fields of the event, since the run's
+//! span is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a branch. A
+//! subscriber is user code: it is called with no lock held, and one that panics on a worker does not end the worker.
 //!
 //! # The span of the submitter
 //!
-//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task keeps it until the task
-//! ends. The run of a one-shot task is a child of it. The runs of a periodic task would be children of a span
-//! whose work is long over, in one trace that never ends; so each is in a trace of its own, and follows from the
-//! submitter's span. Cloning or dropping a span calls the subscriber, so the span is in an `Arc`, which may be cloned
-//! under a lock.
+//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task keeps it until the task ends.
+//! The span of a one-shot task's run is a child of it. The runs of a periodic task would be children of a span whose
+//! work is long over, in one trace that never ends; so the span of each run begins a trace of its own, and follows from
+//! the submitter's span. Cloning or dropping a span calls the subscriber, so the span is in an `Arc`, which may be
+//! cloned under a lock.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused, reason = "the events are nothing without it"))]
 
@@ -134,19 +133,19 @@ mod events {
         listens(Level::ERROR, || enabled!(target: TARGET, Level::ERROR))
     }
 
-    /// Asks the subscriber only if the level, whose check is one load, admits the event.
+    /// Asks the subscriber only if the current maximum level, which takes one load to read, admits the event.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
         level <= LevelFilter::current() && ask_subscriber(ask)
     }
 
-    /// Asks the subscriber. Without one this never runs, and so it must not make its callers larger.
+    /// Asks the subscriber. Kept out of line, since without a subscriber it is never called.
     #[cold]
     fn ask_subscriber(ask: impl FnOnce() -> bool) -> bool {
         contain(ask).map_err(discard).unwrap_or(false)
     }
 
-    /// Calls `run` in the span of one run of a task, and emits an event when it starts and ends.
+    /// Calls `run` in a span of its own, and emits events when it starts and ends, if a subscriber listens to runs.
     #[inline(always)]
     pub(crate) fn in_span<R>(
         fields: impl FnOnce() -> SpanFields,
@@ -172,7 +171,7 @@ mod events {
         result
     }
 
-    // These are compiled once, and not for every type of task.
+    // The functions below are compiled once, and not for every type of task.
 
     #[inline]
     fn is_listening_to_runs() -> bool {
@@ -204,7 +203,7 @@ mod events {
         span
     }
 
-    /// The span of one run. Dropping it calls the subscriber.
+    /// The span of a run or of a submitter. Dropping it calls the subscriber.
     struct RunSpan(Contained<Span>);
 
     impl RunSpan {
@@ -228,7 +227,7 @@ mod events {
     pub(crate) struct SubmitterSpan(Arc<RunSpan>);
 
     impl SubmitterSpan {
-        /// Returns the span that is current, if there is one and a subscriber wants the spans of runs.
+        /// Returns the current span, if there is one and a subscriber listens to runs.
         pub(crate) fn current() -> Option<Self> {
             if !is_listening_to_runs() {
                 return None;
@@ -244,8 +243,8 @@ mod events {
         }
     }
 
-    /// Says that something failed. It is a warning if the task runs again, `again` after the end of the failed run;
-    /// `Duration::MAX` if no moment is planned.
+    /// Emits the event of a failure: a warning if the task runs again, `again` after the end of the failed run
+    /// (`Duration::MAX` if no moment is planned), and otherwise an error.
     pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure, again: Option<Duration>) {
         let ((task, name, run), attempt) = (about.fields(), about.attempt.map(display));
         let again_us = again.filter(|span| *span < Duration::MAX).map(micros);

@@ -1,4 +1,4 @@
-//! A calendar trigger: it runs when the wall clock of a time zone shows certain times.
+//! A calendar trigger: its task runs when the wall clock of a time zone shows certain times.
 //!
 //! An [expression] says which times, as [fields] that know no zone. The walk ([`first_from`]) finds the moments at
 //! which a clock in the zone shows them. All moments are whole seconds. A trigger looks its zone up for each answer, so
@@ -6,16 +6,16 @@
 //!
 //! # The walk
 //!
-//! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the search goes from one
-//! such [`Stretch`] to the next, and within each it searches the [fields] alone. Only the two ends are special:
+//! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the walk goes from one such
+//! [`Stretch`] of time to the next, and searches the [fields] alone in each. Only its two ends are special:
 //!
 //! * **A stretch begins with a gap** if its offset is greater than the one before: the times in between are never
-//!   shown. With [`Missing::Next`] it begins with one run if any of them matches, or if the time shown then does.
+//!   shown. With [`Missing::Next`], it begins with one run if any missing time or the first time shown matches.
 //! * **A stretch begins with a fold** if its offset is less: the times in between are shown again. With
 //!   [`Repeated::First`] they are left out of this stretch, and with [`Repeated::Last`] out of the one before.
 //!
-//! Whether a change is called daylight saving makes no difference. The walk ends because the search in the fields does;
-//! only an expression whose times are always missing and skipped takes it to the year 9999.
+//! Whether a change is called daylight saving makes no difference. The walk ends because the search in the fields ends;
+//! only an expression whose times are always missing and skipped takes the walk to the year 9999.
 
 mod expression;
 mod fields;
@@ -134,9 +134,9 @@ pub struct Cron {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missing {
-    /// They are left out.
+    /// Missing times are left out.
     Skip,
-    /// They run as soon as the gap is over: once, however many are due.
+    /// Missing times run as soon as the gap is over: once, however many are due.
     Next,
 }
 
@@ -144,17 +144,17 @@ pub enum Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Repeated {
-    /// They run the first time.
+    /// Repeated times run the first time.
     First,
-    /// They run the second time.
+    /// Repeated times run the second time.
     Last,
-    /// They run both times.
+    /// Repeated times run both times.
     Both,
 }
 
 const MOST_COUNTED: usize = 1_000;
 
-/// A clock set back by more than this was wrong before, so runs planned by it no longer count. This is cronie's limit.
+/// A clock that is set back by more than this was wrong, so its earlier runs do not count. This is cronie's limit.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
@@ -285,7 +285,7 @@ fn load(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
 }
 
-/// Returns the second that contains a moment, or the nearest extreme of `i64` if it is out of range.
+/// Returns the second that contains a moment, or the nearest extreme of `i64` if the moment is out of range.
 fn second_of(moment: SystemTime) -> i64 {
     let beyond = if moment < UNIX_EPOCH { i64::MIN } else { i64::MAX };
     let second = |at: Timestamp| at.as_second() - i64::from(at.subsec_nanosecond() < 0);
@@ -305,13 +305,13 @@ struct Stretch {
     begin: i64,
     end: i64,
     offset: i64,
-    /// Before and after; equal if nothing changes.
+    /// The offsets before and after the stretch; equal to `offset` where no change borders on the stretch.
     offset_before: i64,
     offset_after: i64,
 }
 
-/// Returns the first moment at or after `from`, in seconds since the epoch. The first two days that `jiff` knows have
-/// none, since not every zone has a date there.
+/// Returns the first matching moment at or after `from`, in seconds since the epoch. Skips the first two days that
+/// `jiff` knows, since not every zone has a date there.
 fn first_from(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64) -> Option<i64> {
     let mut from = from.max(Timestamp::MIN.as_second() + 2 * DAY);
     loop {

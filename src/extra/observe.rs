@@ -1,5 +1,5 @@
 //! Observes what an executor does: how late runs start and how long they take, metrics, slow runs, and starvation. The
-//! histograms and the starvation watch are observers like any user's; the verbs find them by type
+//! histograms and the starvation watch are observers like any user's; the executor's methods find them by type
 //! ([`Handle::observer`](crate::Handle::observer)).
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
@@ -28,7 +28,7 @@ pub use self::{
 pub use self::{slow_runs::SlowRun, starvation::Starvation};
 pub(crate) use self::{slow_runs::watch_runs, starvation::StarvationWatch, watcher::Watcher};
 
-/// No thread panics while it holds one of these locks.
+/// Locks, ignoring poison: no thread panics while it holds one of these locks.
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

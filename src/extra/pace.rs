@@ -1,6 +1,6 @@
-//! Pace: runs that are put off, and one run for many calls. Each is a gate that shares one atomic word with the handle.
+//! Pace: runs put off, and one run for many calls. Each feature is a gate that shares one atomic word with a handle.
 //!
-//! The task's entry stays where it is in the queue. The handle raises the word, with one read-modify-write and no lock.
+//! The task's entry stays in its place. A call to the handle raises the word, by one read-modify-write without a lock.
 //! The worker that takes the task at its old moment asks the gate, which answers [`Entry::At`] if the word is later.
 //!
 //! ```text
@@ -13,23 +13,23 @@
 //! The gate lets a run pass only by changing the word from a due moment to *closed*, in one compare-and-exchange. An
 //! extension changes only an open word, and only to a later moment. The atomic orders all these changes. An extension
 //! that comes first makes the exchange fail, and the gate looks again; one that comes second finds the word closed, and
-//! returns `false`. So no run begins before the moment of a granted extension. A user's gate is asked before the word
-//! is closed, so that no time passes after that.
+//! returns `false`. So no run begins before the moment of a granted extension. An extender asks the user's gate before
+//! it closes the word, so that an extension can still be granted meanwhile.
 //!
 //! # What reopens the word
 //!
-//! * **The extender** of a one-shot task never does, since the task ends with that run. Each run of a series is under a
+//! * **The extender** of a one-shot task does not, since the task ends with that run. Each run of a series is under a
 //!   [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run has ended or did not take place after
 //!   all. So an extension during a run is refused, and one after it is for the next run.
 //! * **Calls**: the next call does, with its own moment. The task is on demand, and a call that finds no other waiting
 //!   asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * A gate does when it is asked again about a run that it let pass but whose lease was lost.
+//! * **The extender's gate** does if it is asked again about a run that it let pass, because the run's lease was lost.
 //! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for
 //!
 //! The waiting calls are in one of two states, under the lock of [`calls::Calls`]. *Open*: the run is still ahead, and
-//! calls join it through the word. *Asked*: the gate has closed the word, and a new call waits too.
+//! calls join it through the word. *Asked*: the gate has closed the word, and a new call is noted apart.
 //!
 //! | then | calls before | calls since |
 //! |---|---|---|
@@ -37,19 +37,19 @@
 //! | the user's gate puts the run off | go on waiting | join them |
 //! | the run is skipped, left out as overdue, or its hook fails | dropped with it | wait for a run of their own |
 //!
-//! The body itself notes that it begins. The trigger detects the last row: it is asked for the next run after each
-//! tick, and if the calls are then still asked, or open with a moment before the run was taken, no body began. It
-//! answers with the moment when the calls still waiting are due, so no request is lost.
+//! The body notes that it begins. The trigger, which is asked for the next run after each tick, detects the last row:
+//! if the calls are still *asked* by then, or *open* with a moment before the worker took the task, no body has begun.
+//! The trigger answers with the moment when the calls that are still waiting are due, so no request is lost.
 //!
 //! A throttled task notes when its body last began, and its gate puts off any run within the period, even a `run_now`.
 //!
 //! # What else moves the task
 //!
-//! `cancel` ends it, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the gate is
-//! asked, and the word decides then. `run_now` of a series is outside its schedule
+//! `cancel` ends the task, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the
+//! gate is asked, and the word decides then. `run_now` of a series is outside its schedule
 //! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and takes the calls of a debounced task
 //! with it. A call and a flush ask for their run after they release the lock, since asking may start a thread; if the
-//! run has begun meanwhile, one more takes place, for no call.
+//! run has begun by then, one more run takes place, for no call.
 
 mod calls;
 mod debounce;
@@ -67,17 +67,17 @@ pub use self::{
 use crate::{Clock, gate::Entry};
 
 const CLOSED: u64 = 0;
-/// The first moment, and the last, which never comes.
+/// The earliest moment, and the one that never comes.
 const FIRST: u64 = 1;
 const NEVER: u64 = u64::MAX;
 
-/// The moment before which no run takes place, shared by a handle and a gate.
+/// The moment before which no run takes place, shared by a handle and a gate; `CLOSED` once a run may begin.
 #[derive(Debug)]
 struct Word(AtomicU64);
 
 impl Word {
-    /// Raises the open word to `moment()`, called again if another thread was faster. Returns `false` if the word is
-    /// closed. A caller that `joins` a run writes in any case, so that the run sees what the caller has done before.
+    /// Raises an open word to `moment()`, called again if another thread was faster. Returns `false` if the word is
+    /// closed. A caller that `joins` a run always writes the word, so that the run sees what the caller did before.
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
         // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of
@@ -97,13 +97,13 @@ impl Word {
         false
     }
 
-    /// Closes the word if its moment has come, and returns that moment; `None` if it was closed already.
+    /// Closes the word if its moment has come, and returns that moment; `None` if the word was already closed.
     ///
     /// # Errors
     ///
     /// Returns the moment if it is still ahead.
     fn close_at(&self, now: u64) -> Result<Option<u64>, u64> {
-        // Ordering: Acquire pairs with the Release of `raise`: the run sees what came before.
+        // Ordering: Acquire pairs with the Release of `raise`: the run sees what the callers did before.
         let closed = self.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, |seen| {
             (seen != CLOSED && seen <= now).then_some(CLOSED)
         });
@@ -119,11 +119,11 @@ impl Word {
     }
 
     fn open(&self, moment: u64) {
-        // Ordering: Release, so that callers who join see what came before.
+        // Ordering: Release, so that callers who join see what the opening thread did before.
         self.0.store(moment.max(FIRST), Ordering::Release);
     }
 
-    /// Lowers the open word. Returns `false` if it is closed.
+    /// Lowers an open word to `moment`, if that is earlier. Returns `false` if the word is closed.
     fn lower(&self, moment: u64) -> bool {
         let lower = |seen: u64| (seen != CLOSED).then_some(seen.min(moment).max(FIRST));
         // Ordering: as in `raise`.
@@ -131,7 +131,7 @@ impl Word {
     }
 
     fn later_than(&self, moment: u64) -> Option<u64> {
-        // Ordering: relaxed. This closes nothing, so no run begins by it.
+        // Ordering: relaxed. This closes nothing, so no run begins because of it.
         Some(self.0.load(Ordering::Relaxed)).filter(|seen| *seen > moment)
     }
 

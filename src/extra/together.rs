@@ -1,10 +1,10 @@
 //! Several tasks as one: all of them, the first that succeeds, or each as it ends.
 //!
 //! Everything here builds on futures and on [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a
-//! list of futures, and waits for one after the other; an [`ExecutorCompletionService`] learns the order in which they
-//! end. [`invoke_all`](crate::Handle::invoke_all) uses such a set, and [`invoke_any`](crate::Handle::invoke_any) such a
-//! service, in a guard that cancels and signals the tasks. So however such a call ends, by a value, an error or a panic
-//! of the iterator, each of its tasks has ended, or was cancelled and asked to stop.
+//! list of futures, and waits for them one after the other; an [`ExecutorCompletionService`] learns the order in which
+//! they end. [`invoke_all`](crate::Handle::invoke_all) uses such a set, and [`invoke_any`](crate::Handle::invoke_any)
+//! such a service, in a guard that cancels and signals the tasks. So however such a call ends, by a value, an error or
+//! a panic of the iterator, each of its tasks has ended, or was cancelled and asked to stop.
 
 mod completion;
 
@@ -81,7 +81,7 @@ impl<T> TaskSet<T> {
     /// Cancels as [`cancel_all`](Self::cancel_all) does, and also cancels the [token](crate::TaskContext::token) of
     /// each running task, to ask its body to stop.
     pub fn cancel_and_signal_all(&self) -> usize {
-        // From the last to the first: a worker whose task stops must not begin another task of the set before it is
+        // From the last to the first: a worker whose task stops must not begin another task of the set before that is
         // cancelled.
         self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
     }
@@ -236,7 +236,7 @@ where
     }
 }
 
-/// Returns the future of the next task that ends, or `None` if all have been taken.
+/// Blocks until the next task ends, and returns its future; `None` if every future has been taken.
 fn wait<T: 'static, E>(
     running: &ExecutorCompletionService<T>,
     limit: Option<&Limit>,
@@ -271,7 +271,7 @@ pub enum InvokeError<E = Infallible> {
     NoTasks,
     /// Every task of an `invoke_any` failed; the last of them returned this.
     Failed(E),
-    /// The same; the last of them panicked or was cancelled.
+    /// Every task of an `invoke_any` failed; the last of them panicked or was cancelled.
     Task(TaskError),
     /// The call timed out before a task succeeded.
     TimedOut,

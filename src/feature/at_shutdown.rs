@@ -1,12 +1,12 @@
-//! Whether a shutdown keeps a task whose kind does not decide it.
+//! What decides whether a shutdown keeps a task.
 //!
-//! For most tasks, their kind decides: the pool has one policy for one-shot tasks and one for series. A call with
-//! retries has the plan of a series but returns one value, so it counts as a one-shot task. And a task or its group may
-//! have its [own policy](ShutdownPolicy). Such tasks keep it with their extensions.
+//! For most tasks, the kind decides: the pool has one policy for one-shot tasks and one for series. A call with retries
+//! has the plan of a series but returns one value, so it counts as a one-shot task. A task or its group may also have
+//! its [own policy](ShutdownPolicy). These exceptions are kept in the task's extensions.
 //!
-//! When a worker queues such a task again, the extensions ask it last, since other features choose the reason that the
-//! closed queue admits or not. Once the pool has had such a task, a thread that shuts it down asks each task under that
-//! task's lock.
+//! When a worker queues such a task again, this feature comes last, since it replaces the reason that other features
+//! have chosen. Once the pool has had such a task, a thread that shuts the pool down asks each task, under that task's
+//! lock.
 
 use crate::{CancelReason, entry::Requeue, task::Task};
 
@@ -15,7 +15,7 @@ use crate::{CancelReason, entry::Requeue, task::Task};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShutdownPolicy {
-    /// The task goes on as if nothing had happened, and the executor ends after it.
+    /// The task goes on as if there were no shutdown, and the executor terminates once the task has ended.
     Keep,
     /// The task is cancelled unless it is running, even if it is already due. A running task does not run again.
     Cancel,
@@ -23,16 +23,16 @@ pub enum ShutdownPolicy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtShutdown {
-    /// It is kept if it is due, and otherwise by the policy for one-shot tasks.
+    /// The task is kept if it is due; otherwise the policy for one-shot tasks decides.
     OneShot,
-    /// It is kept by the policy for series.
+    /// The policy for series decides.
     Series,
-    /// It has a policy of its own.
+    /// The task or its group has a policy of its own.
     Chosen(ShutdownPolicy),
 }
 
 impl AtShutdown {
-    /// Returns the reason with which such a task is queued again.
+    /// Returns the reason for queuing such a task again, in place of `why`. A closed queue judges the task by it.
     pub(crate) fn reason(self, why: Requeue) -> Requeue {
         use Requeue::{Kept, NextRun, PutOff, SeriesTurn, Turn, Unkept};
         match (self, why) {
@@ -45,10 +45,10 @@ impl AtShutdown {
     }
 }
 
-/// Which tasks a shutdown keeps, and why the others end.
+/// Which tasks a shutdown keeps, and why all other tasks end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keeps {
-    /// Those that are due, and those whose own policy says so.
+    /// `true` if one-shot tasks that are due are kept, and tasks whose own policy is `Keep`.
     pub(crate) any: bool,
     pub(crate) delayed: bool,
     pub(crate) periodic: bool,
@@ -69,7 +69,7 @@ impl Keeps {
         }
     }
 
-    /// Restricts `kept` to no more than this, and returns it: a policy that is switched on again brings nothing back.
+    /// Restricts `kept` to what this also keeps, and returns the result: a policy that is set again restores nothing.
     pub(super) fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);
         *kept.insert(Self {
@@ -80,7 +80,7 @@ impl Keeps {
         })
     }
 
-    /// Fails if a shutdown ends such a task.
+    /// Fails with the reason if there was a shutdown and it does not keep such a task.
     pub(super) fn admit(
         kept: Option<Self>,
         at: AtShutdown,
@@ -97,7 +97,7 @@ impl Task {
         own.unwrap_or_else(|| self.kind_at_shutdown())
     }
 
-    /// Returns the same, ignoring the task's own policy.
+    /// Returns what decides for a task without a policy of its own.
     pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
         if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
     }

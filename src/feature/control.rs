@@ -1,45 +1,45 @@
-//! Control: requests to a live task, and when it runs after them.
+//! Control: requests to a live task, which change when it runs next.
 //!
 //! There is one operation: moving the next run to another moment. Everything that a handle can ask for is a [`Change`],
-//! and comes down to another deadline for the entry of the task in the queue.
+//! and comes down to another deadline for the task's entry in the queue.
 //!
 //! # Plan and entry
 //!
 //! The *plan* is when the task runs next by its schedule. The *entry* is the task's place in the queue, with the moment
 //! when it is due. The two moments are the same, with two exceptions:
 //!
-//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan ages: a pause is
-//!   lateness. Afterwards the entry follows the plan again, which may have passed meanwhile, and the policy for missed
-//!   runs sees what it would see after a stall. A paused task is pending, so no count, snapshot or shutdown has to know
-//!   of pauses.
-//! * A caller asks for an **extra run**. The entry is due now, and the plan stands for afterwards.
+//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan ages: a pause
+//!   makes the task late. After the pause the entry follows the plan again, which may have passed, and the policy for
+//!   missed runs sees what it would see after a stall. A paused task is pending, so no count, snapshot or shutdown has
+//!   to know of pauses.
+//! * A caller asks for an **extra run**. The entry is due now, and the plan stands for the run after that.
 //!
 //! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn,
 //! is up to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member only
-//! under that member's lock, so this one is not parked meanwhile; a thread that has just let the member go waits for
-//! this lock, and moves the entry then.
+//! under that member's lock, so this task is not parked in between; a thread that has just let the task go waits for
+//! the lock, and moves the entry then.
 //!
 //! # Where the task is
 //!
-//! All of this happens under the task's lock, under which a worker also queues the task again.
+//! A thread makes a change under the task's lock, which a worker also holds when it queues the task again.
 //!
-//! * **In the queue**: the thread moves the entry to the moment that [`Standing`] derives from the one that it finds,
-//!   in one step under the queue's lock.
-//! * **With a worker**, if the entry is not there: the task runs, has been taken out to be run, or is about to be
-//!   queued again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in
-//!   the step that queues the task. The current run goes on. For a one-shot task the change comes too late.
+//! * **In the queue**: the thread moves the entry from its present moment to the one that [`Standing`] yields, in one
+//!   step under the queue's lock.
+//! * **With a worker**, if the entry is not there: the task is running, was taken to be run, or is about to be queued
+//!   again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in the step
+//!   that queues the task. The current run goes on. For a one-shot task the change comes too late.
 //! * **Elsewhere**, as after the owner was dropped or after `shutdown_now`, or with the holder of a rejected task: the
-//!   change comes too late, and the caller learns so (see `TaskHandle::change`).
+//!   change comes too late, and the caller gets `false` (see `TaskHandle::change`).
 //!
 //! # Races
 //!
-//! * *A worker takes the entry*: before the change, which is then noted, or after it, from where the change has moved
-//!   it. The queue's lock orders the two.
-//! * *A cancellation*: the task's lock orders the two. A task that has ended changes no more.
+//! * *A worker takes the entry*: before the change, which is then noted, or after it, from the moment to which the
+//!   change has moved the entry. The queue's lock orders the two.
+//! * *A cancellation*: the task's lock orders the two. A change to a task that has ended comes too late.
 //! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for another
-//!   limit notices, and does nothing.
+//!   limit notices this, and does nothing.
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a
-//!   closed queue, so whatever a shutdown lets run is over in time.
+//!   closed queue, so no change puts off a task that a shutdown waits for.
 
 mod requests;
 mod waiting;
@@ -60,20 +60,20 @@ use crate::{
 /// A request to a live task. Its moments are timestamps of the executor's clock.
 pub(crate) enum Change {
     At(Timestamp),
-    /// The next run is then, unless it is earlier.
+    /// The next run is at this moment at the latest.
     Within(Timestamp),
-    /// One more run, at this moment, which is now.
+    /// A run at once. The timestamp is that of the request.
     RunNow(Timestamp),
     Pause,
     Resume,
-    /// Another schedule, whose first run is then.
+    /// Another schedule, and the moment of its first run.
     Schedule(Schedule, Timestamp),
 }
 
 impl Change {
-    /// Returns the change that sets a trigger; `None` if the task cannot have it. Calls the trigger: user code.
+    /// Makes the change that sets a trigger; `None` if the task cannot have it. Calls the trigger, which is user code.
     pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
-        // The task keeps its policy for missed runs.
+        // This policy has no effect, since the task keeps its own.
         let missed = MissedRuns::Coalesce;
         let name = of.name();
         let shared = of.has_gate().then_some(name.as_deref());
@@ -82,34 +82,34 @@ impl Change {
     }
 }
 
-/// The requests to a task that its entry does not show. A task without such a request has none of this.
+/// The requests to a task that its entry does not show. Made for the first such request, or for a trigger.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// True for a series that stands for a one-shot task at a moment of the wall clock.
+    /// `true` for a series that stands for a one-shot task at a wall-clock moment.
     pub(super) runs_once: bool,
     pub(crate) is_paused: bool,
     extra: Option<Timestamp>,
-    /// True if the entry stands for the extra run, and not for the plan, which may be due at the same moment. This is
-    /// for the worker that takes the entry: other requests may have changed the rest by then.
+    /// `true` if the entry stands for the extra run, and not for the plan, which may be due at the same moment. The
+    /// worker that takes the entry reads this field, since requests may have changed the other fields by then.
     pub(crate) is_extra_next: bool,
-    /// When the planned run was asked for; see [`Standing`].
+    /// The moment for which the planned run was requested; see [`Standing`].
     asked: Option<Timestamp>,
-    /// True if the run for which the task was taken still waits.
+    /// `true` if the run for which a worker took the task is put off: by the gate, or since the trigger is asked again.
     keeps_tick: bool,
-    /// The plan; `None` if it is when the entry is due, or, while a worker has the task, if the schedule decides.
+    /// The plan; `None` if the entry stands for it, or, while a worker has the task, if the schedule decides.
     plan: Option<Timestamp>,
-    /// The plan on the wall clock, which may be set meanwhile. Only while a worker has the task for an extra run.
+    /// The plan on the wall clock, which may be set. `Some` only while a worker has the task for an extra run.
     plan_on_wall: Option<Box<WallPlan>>,
-    /// The moment at which the next run is due at the latest. Only while a worker has the task.
+    /// The latest moment for the next run, if one was requested. `Some` only while a worker has the task.
     within: Option<Timestamp>,
-    /// True if `plan` does not come from the schedule.
+    /// `true` if `plan` comes from a request, and not from the schedule.
     leaves_wall: bool,
-    /// The schedule from the next run on. Only while a worker has the task.
+    /// The schedule from the next run on, if another was set. `Some` only while a worker has the task.
     schedule: Option<Schedule>,
 }
 
 impl Control {
-    /// Returns the control of a task with a trigger, whose runs check the wall clock.
+    /// Makes the control of a task with a trigger, whose runs check the wall clock.
     pub(crate) fn of_trigger(runs_once: bool) -> Self {
         Self { runs_once, ..Self::default() }
     }
@@ -137,15 +137,15 @@ impl Control {
     }
 
     pub(crate) fn after_run(&mut self, call: &Call<'_>) {
-        // After an extra run, the plan stands, with any request to it; a request to a plan that was made meanwhile is
-        // about the next run.
+        // After an extra run, the plan stands, and so does the request for it. If a request has made a plan during this
+        // run, `asked` is about that plan.
         if !self.keeps_tick && !call.run.is_extra.get() && self.plan.is_none() {
             self.asked = None;
         }
     }
 
     pub(crate) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
-        // The run is over, so a schedule that was set meanwhile plans the next one.
+        // A schedule that was set while the worker had the task applies from here on.
         if let Some(schedule) = self.schedule.take() {
             queuing.replaced = Some(match &mut task.plan {
                 Some(plan) => plan.set_schedule(schedule),
@@ -170,7 +170,7 @@ impl Control {
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
         self.keeps_tick = true;
         if call.run.is_extra.get() {
-            // Unless another has been asked for meanwhile.
+            // Unless another extra run has been requested since.
             self.extra.get_or_insert(until);
         }
     }
@@ -179,7 +179,7 @@ impl Control {
         self.standing_after(next).due()
     }
 
-    /// Returns when the task is due, given its `plan` and when its `entry` is due, which may be only for a look.
+    /// Returns when the task is due, given its `plan` and the moment of its `entry`, which may be that of a check.
     pub(crate) fn due_by(&self, entry: Timestamp, plan: Timestamp) -> Timestamp {
         Standing { plan, ..self.standing(entry) }.due()
     }
@@ -190,7 +190,7 @@ impl Control {
         Standing { plan, is_paused, extra, asked }
     }
 
-    /// Returns how the task stands when it is queued again, if its schedule says `next`.
+    /// Returns the standing of the task once it is queued again, if its schedule plans the moment `next`.
     fn standing_after(&self, next: Timestamp) -> Standing {
         let standing = self.standing(next);
         match self.within {
@@ -207,7 +207,7 @@ impl Control {
         self.plan = (!is_plan_due).then_some(standing.plan);
     }
 
-    /// Notes a change for when the worker that has the task queues it again. Returns `true` if it has an effect.
+    /// Notes a change, to apply when the worker that has the task queues it again. Returns `true` if it has an effect.
     fn note(&mut self, change: Change, deferred: &mut Deferred) -> bool {
         let was_paused = self.is_paused;
         self.follow_wall(match &self.schedule {
@@ -225,7 +225,7 @@ impl Control {
                 Some(_) => self.asked = Some(moment),
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
-            // A run that is due already is the one that was asked for.
+            // A planned run that is already due serves as the requested run.
             Change::RunNow(now) if !was_paused && self.plan.is_some_and(|plan| plan <= now) => {
                 self.asked = Some(now);
             }
@@ -245,7 +245,7 @@ impl Control {
         true
     }
 
-    /// Updates a kept plan on the wall clock, which may have been set: the plan is now for `due`.
+    /// Moves a kept plan on the wall clock to `due`, since that clock may have been set.
     fn follow_wall(&mut self, due: Option<Timestamp>) {
         if let (Some(kept), Some(due), false) = (&mut self.plan, due, self.leaves_wall) {
             *kept = due;
@@ -254,13 +254,13 @@ impl Control {
 }
 
 impl Task {
-    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if
-    /// the change had an effect.
+    /// Carries out a change to a live task. Calls `mover` under the task's lock. Returns `true` if the change had an
+    /// effect.
     pub(crate) fn control(&self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> bool {
         let mut deferred = Deferred::default();
         let changed = self.with(|parts| parts.change(change, clock, mover, &mut deferred));
         deferred.run();
-        // A change may own a user's trigger.
+        // A change may own a user's trigger, so it is dropped with no lock held.
         changed.map_err(discard).unwrap_or(false)
     }
 }
@@ -274,11 +274,11 @@ impl Parts<'_> {
         self.extras().extensions.control.get_or_insert_default()
     }
 
-    /// Carries out a change. Returns `true` if it had an effect.
+    /// Carries out a change, or notes it for the worker that has the task. Returns `true` if the change had an effect.
     ///
     /// # Errors
     ///
-    /// Returns a change that comes too late, as it also does once the task's time is up.
+    /// Returns a change that the task cannot have, or that comes too late: the task's time limit may be up.
     fn change(
         &mut self,
         change: Change,
@@ -299,9 +299,9 @@ impl Parts<'_> {
             false => Err(change),
         };
         match changed {
-            // A worker has the task, and is about to run it, runs it, or has run it. Another schedule is for the runs
-            // after that: the run for which the task was taken belongs to the old one. A worker may have taken a task
-            // with one run only to check it against the wall clock.
+            // A worker has the task, and is about to run it, is running it, or has run it. A new schedule is for later
+            // runs: this run belongs to the old schedule. A worker may have taken a task that runs once only to check
+            // the wall clock.
             Err(change) if self.repeats() || self.is_periodic() && self.stage.is_scheduled() => {
                 Ok(self.control_or_default().note(change, deferred))
             }

@@ -4,53 +4,53 @@
 //! [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
 //! before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask again. It may also
 //! hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays nothing for
-//! this.
+//! gates.
 //!
-//! This crate has the place for a gate that talks to other machines, but no such gate. [`from_fn`] and [`RunGate`] have
-//! examples.
+//! This crate defines the interface, but contains no gate that talks to other machines. [`from_fn`] and [`RunGate`]
+//! have examples.
 //!
 //! # The order of events
 //!
-//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock has
-//! been set back and does not show the moment of the run yet, or if the task's own token is cancelled. Then come
-//! [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after
-//! the run, and [`Lease::leave`]; only then does the outcome of the run become visible.
+//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock was
+//! set back to before the run, if the task waits for its group, if the run is overdue, or if the task's own token is
+//! cancelled. Then come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the
+//! body, the hook after the run, and [`Lease::leave`]; only then does the outcome of the run become visible.
 //!
 //! # Ticks
 //!
-//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the answer of the trigger, without
-//! the span by which [jitter](crate::Trigger::jitter) puts the run off. However often the gate says [`Entry::Again`],
-//! the tick keeps its planned moment and the number of its run, and lateness and missed runs still count from that
-//! moment. A request for another moment, such as [`reschedule`](crate::TaskHandle::reschedule), makes it another tick,
-//! even if that is the moment at which the gate was to be asked again; so does [`Entry::At`]. A run beside the schedule
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the trigger's answer, without the
+//! delay that [jitter](crate::Trigger::jitter) adds. However often the gate says [`Entry::Again`], the tick keeps its
+//! planned moment and the number of its run, and lateness and missed runs still count from that moment. A request for
+//! another moment, such as [`reschedule`](crate::TaskHandle::reschedule), begins another tick, even if the gate was to
+//! be asked again at that very moment; so does [`Entry::At`]. A run beside the schedule
 //! ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
 //!
 //! # While a gate is asked
 //!
-//! A gate may block, on a database for instance, but has to limit the time itself. It occupies the worker meanwhile,
-//! and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for the task, and
-//! [`current_task`](crate::current_task) returns it inside the gate. Cancelling the task completes its future at once.
-//! After the answer the worker checks the task again, so its body does not run if it has been cancelled, if its time
+//! A gate may block, on a database for instance, but must itself limit for how long. While it blocks, it occupies the
+//! worker, and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for the task. Inside the
+//! gate, [`current_task`](crate::current_task) returns the task. Cancelling the task completes its future at once.
+//! After the answer the worker checks the task again: the body does not run if the task was cancelled, if its time
 //! limit is up, if its token is cancelled, or after [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a
-//! one-shot task includes the time in its gate and in [`Lease::leave`]. The limit of a periodic task's run begins after
-//! the gate.
+//! one-shot task includes the time in its gate and in [`Lease::leave`]. The limit of a periodic task's run begins once
+//! the gate has let the run pass.
 //!
 //! # An answer that comes later
 //!
-//! A gate that has to wait for another machine should not do so on a worker. It hands the question on, with the
-//! [`Reply`] from [`later`], and returns the entry that came with it. The task then waits in the queue, due but parked:
-//! it is [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, though
-//! it already has its permit. When the reply is sent, the next free worker takes the task and acts on the answer as if
-//! the gate had just given it. It is still the same question: [`Tick::attempt`] does not count it twice.
+//! A gate that has to wait for another machine should not do so on a worker. It hands the [`Reply`] from [`later`] to
+//! another thread, and returns the entry that came with the reply. The task then waits in the queue, due but parked: it
+//! is [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, although
+//! it has its permit. When the reply is sent, the next free worker takes the task and acts on the answer as if the gate
+//! had just given it. This is still the same question, which [`Tick::attempt`] counts once.
 //!
-//! Only the gate can limit the time for the reply. Until it is sent, a graceful shutdown waits for a one-shot task, and
-//! ends a series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those. If the
-//! task is cancelled, paused, drained or given another moment meanwhile, the reply has no effect, and a lease in it is
-//! left. A resumed task asks again. A run beside the schedule goes on waiting through a pause. A manual clock does not
-//! wait for a reply.
+//! Only the gate can limit the wait for the reply. Until the reply is sent, a graceful shutdown waits for a one-shot
+//! task, and ends a series unless it [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series.
+//! If the task is cancelled, paused, drained or given another moment before the reply, the reply has no effect, and a
+//! lease in it is left. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a
+//! pause. A manual clock does not wait for a reply.
 //!
-//! Reply and entry share a slot, whose lock orders the answer and a task that stops waiting: the second finds what the
-//! first has left. So an answer reaches the run that it is for, or its lease is left; it never reaches another run.
+//! The reply and the entry share a slot. Its lock orders the thread that answers and the thread that ends the wait: the
+//! second finds what the first left. So an answer reaches its own run and no other, or its lease is left.
 //!
 //! # A lease that is lost before the body
 //!
@@ -60,7 +60,7 @@
 //! # A gate is user code
 //!
 //! A panic of [`RunGate::enter`] or of [`Lease::watch`] goes to the [failure handler](crate::Builder::failure_handler),
-//! and the tick is skipped: a gate that fails lets nothing pass. A panic of [`Lease::leave`] is reported, and changes
+//! and the tick is skipped: a gate that panics lets no run pass. A panic of [`Lease::leave`] is reported, and changes
 //! nothing.
 
 mod asked;
@@ -278,7 +278,7 @@ pub struct Tick<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) number: u64,
     pub(crate) planned: Timestamp,
-    /// The same on the wall clock, if it was planned there.
+    /// `planned` on the wall clock, if the run was planned there.
     pub(crate) wall: Option<SystemTime>,
     pub(crate) attempt: u32,
     pub(crate) is_periodic: bool,
@@ -402,10 +402,10 @@ pub struct PendingEntry(Arc<ReplySlot>);
 struct ReplySlot(Mutex<ReplyState>);
 
 enum ReplyState {
-    /// Not there yet. The answering thread makes this call.
+    /// The answer has not come yet. The answering thread calls the function, if one was set.
     Awaited(Option<Box<dyn FnOnce() + Send>>),
     Given(Entry),
-    /// The task has taken it, or waits for it no longer.
+    /// The task has taken the answer, or no longer waits for it.
     Closed,
 }
 
@@ -444,7 +444,7 @@ impl PendingEntry {
         !matches!(*self.0.0.lock(), ReplyState::Awaited(_))
     }
 
-    /// Takes the answer, if it is there.
+    /// Takes the answer; `None` if it has not come yet, or was already taken.
     pub(crate) fn take(&self) -> Option<Entry> {
         let mut answer = self.0.0.lock();
         match mem::replace(&mut *answer, ReplyState::Closed) {
@@ -456,7 +456,7 @@ impl PendingEntry {
         }
     }
 
-    /// Sets the function that the answering thread calls, unless the answer is there already.
+    /// Sets the function that the answering thread is to call, unless the answer has already come.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
         if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));
@@ -473,7 +473,7 @@ impl Drop for PendingEntry {
     }
 }
 
-/// Drops the answer for a run that does not take place. User code: the caller holds no lock.
+/// Drops an answer whose run does not take place, and leaves its lease. Calls user code: the caller holds no lock.
 fn give_back(entry: Entry) {
     if let Entry::Hold(lease) = &entry {
         shield(|| lease.leave(RunEnd::NotRun, None));

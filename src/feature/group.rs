@@ -1,7 +1,7 @@
 //! Groups: handles to a part of an executor's tasks.
 //!
-//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. [`state`] says what that state
-//! decides, and why each member starts eventually; [`of_pool`] ends members.
+//! A [`Group`] holds an [executor's handle](Handle) and the state that the group's members share. [`state`] says what
+//! that state decides, and why each member starts eventually; [`of_pool`] ends members.
 
 mod membership;
 mod of_pool;
@@ -181,7 +181,7 @@ impl GroupBuilder<'_> {
             roll: Watched::new(roll),
         });
         pool.extensions.groups.add(&state);
-        // Either this thread sees a change made since the group was listed, or the changing thread sees the group.
+        // A thread that changes the pool size or the phase finds the group listed, or this thread sees the change.
         state.change(|roll| roll.workers = pool.workers.wanted());
         if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
             let called_off = state.change(|roll| roll.executor_closes(keeps));
@@ -311,7 +311,7 @@ impl Group {
         pool.end_called_off(self.close(keeps), keeps.reason, IfRunning::LetReturn);
     }
 
-    /// Admits no more tasks. Returns the members that are not kept, called off.
+    /// Stops admitting tasks. Returns the members that are not kept, and calls off those that are not running.
     fn close(&self, keeps: Keeps) -> Vec<Member> {
         let pool = self.handle.pool();
         let now = pool.clock().read();

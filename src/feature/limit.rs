@@ -1,26 +1,26 @@
-//! The time limit of a task: when it must have ended, and when its current run must have.
+//! The time limit of a task: the moment by which the task or, in a series, the current run must have ended.
 //!
 //! A one-shot task must end by its due time plus its budget. The limit moves with the plan, under the same lock, and
-//! the thread that moves it arms another expiry (`Task::arm_limits`); one armed for another limit notices and does
-//! nothing. A series has a limit for each run while that is under way.
+//! the thread that moves it arms another expiry (`Task::arm_limits`); an expiry that was armed for another limit
+//! notices this, and does nothing. In a series, each run has a limit while it is under way.
 //!
-//! When the timer thread cancels the token of an overlong run, that does not call off a series that goes on: the token
-//! is the run's own. So the expiry notes under the task's lock that it cancels the token, and a request to the series
-//! still takes effect until the body returns.
+//! When the timer thread cancels the token of an overlong run, this does not call off a series that goes on: the token
+//! belongs to the run. So the expiry notes under the task's lock that it is about to cancel the token, and requests to
+//! the series still take effect while the body goes on.
 //!
 //! # Which thread wins
 //!
-//! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. A task
-//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the
-//! guard when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
+//! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. The
+//! thread that ends a task drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the expiry out of its queue. A
+//! task that has ended before it gets the guard drops it at once. A later guard replaces the first.
 //!
 //! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread
-//! is: the worker that takes the task, or that has run it, compares the limit with the clock, and does under the same
-//! lock what the expiry would do. A body that ends at the very instant of its limit is timed out, and a task with a
-//! limit of zero never runs. So on a manual clock every such tie is exact, and the task's token counts as cancelled
-//! from that instant too (`CancellationToken::set_limit`).
+//! is: the worker that takes the task, or that has run it, compares the limit with the clock, and does, under the
+//! task's lock, what the expiry would do. A body that ends at the very instant of its limit is timed out, and a task
+//! with a limit of zero never runs. So on a manual clock every such tie has the same outcome, and the task's token
+//! counts as cancelled from that instant too (`CancellationToken::set_limit`).
 //!
-//! A run by hand leaves the limit, and the token with it, to the timer thread, which may be gone.
+//! In a run by hand, only the timer thread enforces the limit and cancels the token, and that thread may be gone.
 
 mod of_runs;
 mod timer;
@@ -43,7 +43,7 @@ use crate::{
     unwind::discard,
 };
 
-/// How many limits of tasks and of single runs have been exceeded in a pool.
+/// How many time limits, of tasks and of single runs, have been exceeded in a pool.
 #[derive(Clone, Default)]
 pub(crate) struct Exceeded(Arc<AtomicU64>);
 
@@ -57,7 +57,7 @@ impl Exceeded {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts and traces that a limit has ended a task.
+    /// Counts a limit that has ended a task, and emits the event `cancelled`.
     fn note(&self, task: &Task, id: u64) {
         self.count();
         if trace::is_listening() {
@@ -66,7 +66,7 @@ impl Exceeded {
     }
 }
 
-/// Arms an expiry of a task for this limit, in place of any earlier one. The caller holds no lock.
+/// A function that arms a task's expiry for a limit, in place of any earlier expiry. Its caller holds no lock.
 type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
 impl TaskBuilder<'_> {
@@ -105,7 +105,7 @@ impl TaskBuilder<'_> {
 }
 
 impl PoolRef {
-    /// Enforces the limit of a one-shot task, if it has one, even if the limit moves.
+    /// Arms the limit of a one-shot task, if it has one, now and each time the limit moves. Does nothing for a series.
     pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
         let Some(timer) = Timer::of(self).filter(|_| !task.is_periodic()) else { return };
         let of_task = Arc::downgrade(task);
@@ -139,21 +139,21 @@ impl Pool {
 
 #[derive(Default)]
 pub(crate) struct TimeLimit {
-    /// When the task or, if it is a series, its current run has to have ended.
+    /// When the task or, in a series, the current run must have ended.
     moment: Option<Timestamp>,
-    /// How long a one-shot task has from its planned time.
+    /// How long a one-shot task has from its planned moment; `None` for a series.
     budget: Option<Duration>,
     is_ignored: bool,
-    /// The timer thread cancels the token of the run of a series, or has cancelled it.
+    /// Set when the timer thread is about to cancel the token of a series' current run; cleared when that run ends.
     pub(crate) is_run_over: bool,
-    /// Set once the task is in the queue.
+    /// Set once the task is in the queue; `None` again once the task has ended.
     arm: Option<Arm>,
-    /// Until the task has ended. Its drop is user code.
+    /// The guard that disarms the expiry, until the task has ended. Its drop may run user code.
     guard: Option<Box<dyn Send>>,
 }
 
 impl TimeLimit {
-    /// Limits a one-shot task that is due at `due` to `budget` from then on.
+    /// Makes the limit of a one-shot task, which must end within `budget` from `due`.
     pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
         Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
     }
@@ -190,17 +190,17 @@ impl TimeLimit {
         self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
     }
 
-    /// Returns `true` if a task that runs once has another limit than this.
+    /// Returns `true` if this belongs to a one-shot task whose limit is no longer `limit`.
     pub(crate) fn has_moved(&self, limit: Timestamp) -> bool {
         self.budget.is_some() && self.moment != Some(limit)
     }
 }
 
 impl Task {
-    /// Arms each limit of the task from now on, beginning with the current one.
+    /// Arms the task's current limit with `arm`, and each later limit. Does nothing if the task has none or has ended.
     pub(crate) fn arm_limits(&self, arm: Arm) {
         let present = self.with(|parts| {
-            // A task that has already ended would never drop it.
+            // A task that has already ended would never drop `arm`.
             let limit = if parts.stage.is_done() { None } else { parts.limit() }?;
             limit.arm = Some(Arc::clone(&arm));
             limit.moment
@@ -210,7 +210,7 @@ impl Task {
         }
     }
 
-    /// Begins a run that has a time limit, and so a token of its own.
+    /// Notes the limit of a run that begins, and drops the task's token, so that the run gets one of its own.
     pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
         let token = self.with(|parts| {
             parts.limit_or_default().moment = Some(limit);
@@ -219,7 +219,7 @@ impl Task {
         discard(token);
     }
 
-    /// Notes that the timer thread is about to cancel the token of that run. Another run has another limit.
+    /// Notes that the timer thread is about to cancel the token of the run with this limit, unless that run is over.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
             if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
@@ -228,8 +228,8 @@ impl Task {
         });
     }
 
-    /// Ends that run. Its token goes with it, cancelled if the limit `is_over`; but a token that the task itself has
-    /// cancelled within the limit is kept, and calls the task off.
+    /// Ends a limited run, and drops its token, cancelled if the limit `is_over`. But a token that was itself cancelled
+    /// within the limit stays, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
@@ -244,8 +244,8 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops
-    /// it at once if the task has ended, or has another limit.
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of any earlier guard.
+    /// Drops the guard at once if the task has ended, or has another limit.
     pub(crate) fn attach(&self, guard: Box<dyn Send>, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_other_limit(limit) {

@@ -1,4 +1,4 @@
-//! How a parked task's wait ends: for its turn in a group, or for its gate's answer.
+//! Ends the wait of a parked task: for its turn in a group, or for its gate's answer.
 
 use crate::{
     entry::{MoveEntry, Moved, Ticket},
@@ -8,16 +8,16 @@ use crate::{
     unwind::discard,
 };
 
-/// Moves the entries of parked tasks whose turn has come, or whose gate has answered, to when the tasks are due. The
-/// caller holds no lock.
+/// Unparks tasks whose turn has come, whose gate has answered, or which are due at another moment: moves each entry to
+/// its task's due moment. The caller holds no lock.
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());
-    // All entries move first: waking a waiter or starting a worker calls user code, for which no other task may wait.
+    // All entries move first: waking a waiter or starting a worker calls user code, which must not delay other tasks.
     for (sequence, task) in tasks {
-        // A task that is gone has ended, or is about to.
+        // If the task is gone, it has ended.
         if let Some(task) = task.upgrade() {
-            // The task knows its slot: a worker has queued it again.
+            // The task knows its slot, since a worker has queued it again.
             let mut entry = pool.entry(Ticket::without_slot(sequence));
             task.with(|parts| parts.let_go(&mut |slot, choose| entry.move_to(slot, choose)));
             moved.push((task, entry));
@@ -31,9 +31,9 @@ pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
 }
 
 impl Parts<'_> {
-    /// Moves the entry of the task to when it is due, unless a feature keeps it parked.
+    /// Moves the task's entry to the moment when the task is due, unless a feature keeps the task parked.
     fn let_go(&mut self, mover: &mut MoveEntry<'_>) {
-        // The thread that ends a task takes its entry out.
+        // A running task has no entry, and the thread that ends a task takes the entry out.
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }

@@ -3,10 +3,10 @@
 //! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently, and says what to
 //! write instead: a step after a single value, a descending range, a step longer than its field. Sunday is both 0 and
 //! 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. In a refused expression, the
-//! parser looks for marks of other forms.
+//! parser looks for the marks of other programs' forms.
 //!
-//! As in cronie, two things depend on how a field *begins*. If a day field begins with `*`, a day has to match both;
-//! otherwise either is enough. An expression whose second, minute or hour begins with `*` is a
+//! As in cronie, two things depend on how a field *begins*. If a day field begins with `*`, a day has to match both day
+//! fields; otherwise one of them is enough. An expression whose second, minute or hour begins with `*` is a
 //! [wildcard](Expression::is_wildcard).
 //!
 //! Every error knows its place, because every [`Piece`] of the text does. A piece ends next to an ASCII character or at
@@ -20,7 +20,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expression {
     pub(super) fields: Fields,
-    /// Its second, minute or hour begins with `*`, so it means an interval and not certain times of day.
+    /// `true` if its second, minute or hour begins with `*`: it means an interval and not certain times of day.
     pub(super) is_wildcard: bool,
 }
 
@@ -31,7 +31,7 @@ struct Piece<'a> {
 }
 
 struct Unit {
-    /// With its article.
+    /// The name with its article, for messages.
     name: &'static str,
     min: u8,
     max: u8,
@@ -48,7 +48,7 @@ const MONTH: Unit = Unit {
     max: 12,
     names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
 };
-/// The value 7, which is also Sunday, becomes 0 in the end.
+/// The value 7 also means Sunday; `days_of_week` turns it into 0.
 const WEEKDAY: Unit = Unit {
     name: "a day of the week",
     min: 0,
@@ -128,7 +128,7 @@ impl Expression {
     }
 }
 
-/// The marks of other forms (Go's cron, Quartz, systemd), and what to write instead.
+/// The marks of other programs' forms (Go's cron, Quartz, systemd), and what to write instead.
 const OTHER_FORMS: [(&[&str], &str); 4] = [
     (
         &["@every"],
@@ -197,13 +197,13 @@ impl Unit {
         self.max == 7
     }
 
-    /// The highest value that is not an alias of the lowest.
+    /// Returns the highest value that is not an alias of the lowest: for weekdays 6, since 7 is Sunday like 0.
     fn last(&self) -> u8 {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// Writes the values from `from` to `to` in steps, in a form that the parser accepts. If `to` is lower, they wrap
-    /// around. Weekdays are written by name, which means the same in every dialect.
+    /// Returns a text that the parser accepts for the values from `from` to `to` in steps. If `to` is lower, the values
+    /// wrap around. Weekdays are written by name, which means the same in every dialect.
     fn written(&self, from: u8, to: u8, step: u8) -> String {
         if from > to {
             let left = self.last() - from;
@@ -246,7 +246,7 @@ impl<'a> Piece<'a> {
         Some((self.part(before), self.part(after)))
     }
 
-    /// The piece without this letter at its end, if anything is left.
+    /// Returns the piece without `letter` at its end; `None` if it ends otherwise, or if nothing is left.
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))

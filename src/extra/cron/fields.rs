@@ -1,12 +1,12 @@
 //! The fields of an expression as sets of bits, and the search for the next time that matches all of them.
 //!
-//! Time is civil time, in no zone: a number of seconds since the beginning of 1970. Every day has 86,400 of them, and
-//! none is missing or comes twice. For each month, the day fields become one word with a bit for each matching day, so
-//! the search looks at months and never at days.
+//! Time is civil time, in no zone: a number of seconds since the beginning of 1970. Every day has 86,400 seconds, and
+//! no second is missing or comes twice. For each month, the day fields become one word with a bit for each matching
+//! day, so the search looks at months and never at days.
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
-//! on. An expression that matches no day in these is refused ([`never_match`](Fields::never_match)). All others match
-//! within 40 years, the rarest being a fifth Monday in February across a non-leap century year. So a search ends.
+//! on. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All others
+//! match within 40 years, the rarest being a fifth Monday in February across a non-leap century year. So a search ends.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 
@@ -28,7 +28,7 @@ pub(super) struct Fields {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfMonth {
     pub(super) numbers: u64,
-    // `15W`, `L` and `LW`.
+    // In order, for `15W`, `L` and `LW`.
     pub(super) nearest: u64,
     pub(super) last: bool,
     pub(super) last_nearest: bool,
@@ -37,7 +37,7 @@ pub(super) struct DaysOfMonth {
 /// The day-of-week field; Sunday is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfWeek {
-    // `FRI`, `FRIL`, and `FRI#1` to `FRI#5`.
+    // In order, for `FRI`, `FRIL`, and `FRI#1` to `FRI#5`.
     pub(super) every: u64,
     pub(super) last: u64,
     pub(super) nth: [u64; 5],
@@ -71,7 +71,7 @@ impl Fields {
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first day from this one on that matches all fields; `None` if its month begins at `end` or later.
+    /// Returns the first day from `date` on that matches all fields; `None` if its month begins at `end` or later.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -85,7 +85,7 @@ impl Fields {
         Date::new(first.year(), first.month(), days.trailing_zeros() as i8).ok()
     }
 
-    /// Returns, as bits, the days that match all fields in the month beginning with this day.
+    /// Returns, as bits, the days that match all fields in the month that begins with `first`.
     fn days_in(&self, first: Date) -> u64 {
         if self.months & (1 << first.month()) == 0 {
             return 0;
@@ -97,7 +97,7 @@ impl Fields {
         both & ((2 << length) - 2)
     }
 
-    /// Returns a day's first second, from `second` on, that matches all fields.
+    /// Returns the first second of a day, from `second` on, that matches the time fields.
     fn time_from(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         if self.hours & (1 << hour) != 0 {

@@ -25,7 +25,7 @@ fn bundled(zone: &str) -> TimeZone {
     TimeZoneDatabase::bundled().get(zone).expect("a zone of the bundled data")
 }
 
-/// The moments from `from` to `to`, both included.
+/// Returns the moments from `from` to `to`, both included.
 fn moments(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64, to: i64) -> Vec<i64> {
     let next = |from| {
         let found = first_from(fields, policy, zone, from);

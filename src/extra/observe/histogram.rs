@@ -1,8 +1,8 @@
 //! Histograms of how late runs start and how long they take.
 //!
 //! A histogram allocates its 4,382 buckets of eight bytes (35 KiB) when it is made, so recording a run allocates
-//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds, and twice as wide after each further power of two:
-//! 128 buckets share one width, as in `HdrHistogram` with two significant digits.
+//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds; after that, each 128 buckets are twice as wide as
+//! those before them, as in `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
@@ -10,10 +10,10 @@ use std::{fmt, time::Duration};
 const UNIT: u32 = 6;
 /// The number of buckets of one width, from one power of two to the next, as an exponent of two.
 const OCTAVE: u32 = 7;
-/// A day, in nanoseconds. Longer spans count as a day.
+/// A day, in nanoseconds. Longer durations count in the last bucket.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// Returns the bucket of a duration, given by its eight leading bits, in units, and how many bits follow.
+/// Returns the bucket of a duration: its eight leading bits, in units, and the number of bits after those determine it.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let units = nanos.min(HIGHEST) >> UNIT;
@@ -120,7 +120,7 @@ impl Histogram {
                 left = left.saturating_sub(*runs);
                 left == 0
             };
-            // Of the last bucket, which has no upper bound, only the longest is known.
+            // The last bucket has no upper bound, so a quantile in it is the longest duration.
             let bucket = self.buckets[..bucket_of(HIGHEST)].iter().position(reaches);
             let value = bucket.map_or(self.max, highest_in);
             Duration::from_nanos(value.clamp(self.min, self.max))
@@ -168,7 +168,7 @@ pub struct RunHistograms {
 impl RunHistograms {
     #[inline]
     pub(super) fn record(&mut self, lateness: Duration, run_time: Duration) {
-        // A measured span fits, and the compiler sees that it came from a number of nanoseconds.
+        // A measured duration fits, and the compiler sees that it was made from a number of nanoseconds.
         self.lateness.record(lateness.as_nanos() as u64);
         self.run_time.record(run_time.as_nanos() as u64);
     }

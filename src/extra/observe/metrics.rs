@@ -5,7 +5,7 @@
 //! count nothing twice.
 //!
 //! A histogram becomes one counter per bound, with Prometheus's names and label `le`: a histogram of the crate
-//! `metrics` would count twice what is published twice. Its sum is in whole microseconds, since counters are integers.
+//! `metrics` would count twice what is published twice. Sums are in whole microseconds, since counters are integers.
 //!
 //! A task's name is not a label: programs name tasks after customers and files, and a recorder never forgets a series.
 
@@ -96,7 +96,7 @@ fn publish<S>(&(name, read, meaning): &Metric<S>, now: &S, labels: &[Label]) {
     gauge!(name, labels.to_vec()).set(read(now) as f64);
 }
 
-/// Describes the metric each time, since the recorder may be a new one.
+/// Sets a counter, and describes it each time, since the recorder may be a new one.
 fn set_counter(
     name: impl Into<SharedString>,
     unit: Unit,
@@ -109,7 +109,7 @@ fn set_counter(
     counter!(name, labels).absolute(value);
 }
 
-/// The value of the label is also the name that `serde` gives a state.
+/// Publishes one gauge for each state. The value of its label is also the name that `serde` gives the state.
 fn publish_state(state: ExecutorState, labels: &[Label]) {
     use ExecutorState::{Running, ShuttingDown, Stopping, Terminated};
     const STATE: &str = "punctual_executor_state";

@@ -1,10 +1,10 @@
 //! Records an executor's runs, with a recorder for each thread, for each name that is kept apart, and for each group.
 //!
-//! A thread's seat has its own recorder and those of its last name and group. Only a snapshot contends for the lock of
-//! the first; threads share the others. When a thread has ended, the next one gets its recorder, so its records stay.
+//! A thread's seat has the thread's own recorder and those of its last name and group. Only a snapshot contends for the
+//! first one's lock; threads share the others. When a thread has ended, its recorder goes to the next new thread.
 //!
-//! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's takes it *as
-//! well*, and the total leaves it out. So no run counts twice.
+//! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's recorder takes
+//! a run *as well*, and the total leaves that recorder out. So no run counts twice.
 
 use std::{
     cell::RefCell,
@@ -26,7 +26,7 @@ struct Records {
     most_names: usize,
     threads: Mutex<Vec<Arc<Recorder>>>,
     names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
-    /// By the address of the group's name, which is unique while a reference to the name exists.
+    /// The groups' recorders, by the address of the group's name, which is unique while a reference to the name exists.
     groups: Mutex<HashMap<usize, OfGroup>>,
 }
 
@@ -49,7 +49,7 @@ impl Observer for RunRecorder {
 
     fn run_ended(&self, run: &EndedRun<'_>) {
         let seated = SEAT.try_with(|seat| self.0.record(&mut seat.borrow_mut(), run));
-        // A thread that runs a task while its thread-locals are dropped no longer has a seat.
+        // A thread that runs a task while its thread-locals are being dropped no longer has a seat.
         seated.unwrap_or_else(|_| self.0.record(&mut None, run));
     }
 }
@@ -84,7 +84,7 @@ impl Records {
         Seat { of: Arc::downgrade(self), own, named: None, grouped: None }
     }
 
-    /// Returns the recorder of a name; `None` if it is not kept apart.
+    /// Returns the recorder of a name, made if need be; `None` if there are already as many names as are kept apart.
     fn of_name(&self, name: &str) -> Option<Arc<Recorder>> {
         let mut names = locked(&self.names);
         if !names.contains_key(name) && names.len() < self.most_names {
@@ -93,7 +93,7 @@ impl Records {
         names.get(name).cloned()
     }
 
-    /// Returns the recorder of a group. Adding one drops those of groups that are gone.
+    /// Returns the recorder of a group. If the group has none yet, makes one, and drops those of groups that are gone.
     fn of_group(&self, name: &Arc<str>) -> Arc<Recorder> {
         let mut groups = locked(&self.groups);
         let address = Arc::as_ptr(name).addr();
@@ -142,7 +142,7 @@ impl RunRecorder {
         Histograms { pool, names }
     }
 
-    /// Returns the records so far of the runs in the group with this name, which is the group's own `Arc`.
+    /// Returns the histograms of the group with this name, which has to be the group's own `Arc`.
     pub(crate) fn of_group(&self, name: &Arc<str>) -> RunHistograms {
         locked(&self.0.of_group(name).0).clone()
     }

@@ -17,8 +17,8 @@ use std::{
 use super::Watcher;
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
-/// Returns the code around a task's runs that reports each run of `limit` or longer. `watcher` is the one of the task's
-/// executor, if there is one.
+/// Makes the code around a task's runs that reports each run of `limit` or longer. `watcher` is that of the task's
+/// executor, if it has one.
 pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
     task: &Submission<'_>,
     limit: Duration,

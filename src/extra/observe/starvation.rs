@@ -4,14 +4,14 @@
 //! until a worker takes a task. The watch reports this after the set time, and again each time the wait has doubled.
 //!
 //! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which
-//! due task is the first, and when a worker last took one. So it knows since when the executor starves, and when the
-//! next check has to run: one per set time, however busy the executor is. A check that finds an idle worker does not
-//! arm another; the next worker that takes a task does.
+//! due task is the first, and when a worker last took one. So the check knows for how long the executor has been
+//! starving, and when the next check has to run: one per set time, however busy the executor is. A check that finds an
+//! idle worker does not arm another; the next worker that takes a task does.
 //!
 //! # Why no starvation is missed
 //!
-//! > If all workers are busy, a check is armed, at most one set time after the last task was taken or the last check
-//! > ran, whichever was later.
+//! > If all workers are busy, a check is armed that is due at most one set time after the last task was taken or the
+//! > last check ran, whichever was later.
 //!
 //! Both sides are sequentially consistent:
 //!
@@ -20,8 +20,8 @@
 //! | 1. is no longer idle, as the queue knows | 1. clears `armed` |
 //! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
-//! At least one sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends does
-//! the same. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
+//! At least one side sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends
+//! does the same. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
 
 use std::{
     fmt,
@@ -44,19 +44,19 @@ struct Lookout {
     tell: Arc<Tell>,
     watcher: Watcher,
     armed: AtomicBool,
-    /// In nanoseconds since the executor was built.
+    /// When a worker last took a task, in nanoseconds since the executor was built.
     last_taken: AtomicU64,
     built: OnceLock<Instant>,
     /// The watched executor, until it has terminated.
     executor: Mutex<Option<Handle>>,
 }
 
-/// One starvation, as the checks have found it.
+/// One period of starvation, as the checks have found it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
-    /// Which task would be next, and when the last one was taken: while neither changes, it is one starvation.
+    /// The task that would be next, and when the last task was taken: while neither changes, it is the same episode.
     of: Option<(TaskId, u64)>,
-    /// The next report comes once it has lasted this many times `after`.
+    /// The next report comes once the episode has lasted this many times `after`.
     again_at: u32,
 }
 

@@ -1,11 +1,11 @@
-//! The executor that watches another one, on the same clock: at set moments it checks whether a run is slow or the
-//! executor starves. It has two threads, so a callback of one kind that blocks does not silence the other kind.
+//! The executor that watches another one, on the same clock: at set moments it checks whether that one has a slow run,
+//! or starves. It has two threads, so a callback that blocks for one kind of report does not silence the other.
 //!
-//! A worker of the watched executor builds it when it is first needed, and it is shut down after that executor.
+//! The submitter or worker that first needs the watcher builds it, and the end of the watched executor shuts it down.
 //!
-//! If its thread cannot be started, there is a `tracing` event. A worker then reports its own slow run when the body
-//! has returned, and the next worker that takes a task arms the check for starvation again. While all workers hang,
-//! nothing is reported.
+//! If the watcher's thread cannot be started, there is a `tracing` event. A worker then reports its own slow run when
+//! the body has returned, and the next worker that takes a task arms the check for starvation again. While all workers
+//! hang, nothing is reported.
 
 use std::{
     mem,
@@ -43,13 +43,13 @@ impl Watcher {
         Self(Arc::new(Shared { make: Box::new(make), state: Mutex::new(State::Unneeded) }))
     }
 
-    /// Returns the watching executor; `None` if the watched one has terminated.
+    /// Returns the watching executor; `None` if it cannot be built, or if the watched one has terminated.
     pub(crate) fn executor(&self) -> Option<Handle> {
         match &*locked(&self.0.state) {
             State::Unneeded => {}
             known => return known.handle(),
         }
-        // If another thread was faster, this executor, which has no thread and no task, is dropped after the lock.
+        // If another thread was faster, this executor, with no thread or task, is dropped once the lock is released.
         let mut made = Some((self.0.make)().core_pool_size(2).build().ok()?);
         let mut state = locked(&self.0.state);
         if let State::Unneeded = *state {
@@ -67,7 +67,7 @@ impl Observer for Watcher {
     fn terminated(&self) {
         let state = mem::replace(&mut *locked(&self.0.state), State::Over);
         if let State::Watches(executor) = state {
-            // A callback on its thread may wait for the watched executor.
+            // In the background, since a callback on the watching thread may wait for the watched executor.
             executor.shutdown_background();
         }
     }

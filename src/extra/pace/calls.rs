@@ -1,4 +1,4 @@
-//! The calls that wait for one run, the gate that lets the run pass, and the trigger that says when the next one is
+//! The calls that wait for one run, the gate that lets the run pass, and the trigger that says when the next run is
 //! due. See [`pace`](super).
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
@@ -18,13 +18,13 @@ use crate::{
     trigger::{Due, TriggerContext},
 };
 
-/// The state that a debounced or throttled task shares with its handle. Moments are in its [`Time`].
+/// The state that a debounced or throttled task shares with its handle. Its moments are those of its [`Time`].
 #[derive(Debug)]
 pub(super) struct Calls {
     time: Time,
-    /// When the coming run is due at the earliest, while calls may still join it.
+    /// The moment before which the coming run does not take place. Open while calls may still join that run.
     until: Word,
-    /// When the first of the calls came, while the word is open.
+    /// When the first of the waiting calls came. Valid while `until` is open.
     first: AtomicU64,
     period: u64,
     waiting: Mutex<WaitingCalls>,
@@ -32,15 +32,15 @@ pub(super) struct Calls {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    /// True if a call waits for the coming run, or for the one that the gate was asked about.
+    /// `true` if a call is waiting for the coming run, or for the run about which the gate was asked.
     is_called: bool,
-    /// Calls since the gate was asked: when the first came and when their run would be due.
+    /// The calls since the gate was asked: when the first of them came, and when their run would be due.
     since: Option<(u64, u64)>,
     period_end: u64,
 }
 
 impl Calls {
-    /// Submits a task that runs for its calls, at most once per period.
+    /// Submits a task that runs when it is called, at most once per `period`.
     #[track_caller]
     pub(super) fn submit<O: Outcome>(
         task: TaskBuilder<'_>,
@@ -82,7 +82,7 @@ impl Calls {
         (waiting.is_called, waiting.since) = (false, None);
     }
 
-    /// Called when the gate is asked about a run. Closes the word, and returns its moment if it was open.
+    /// Called when the gate is asked about a run. Closes the word, and returns the word's moment if it was open.
     ///
     /// # Errors
     ///
@@ -92,11 +92,11 @@ impl Calls {
         if waiting.period_end > now {
             return Err(waiting.period_end);
         }
-        // Calls do not put off a run beside the schedule, which takes them with it.
+        // Calls do not put off a run beside the schedule: that run serves them.
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// Called when the run that the gate was asked about is put off. Its calls go on waiting.
+    /// Called when the user's gate has put the run off. Opens the word again, since the calls go on waiting.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {
@@ -111,10 +111,10 @@ impl Calls {
         waiting.period_end = now.saturating_add(self.period);
     }
 
-    /// Called when the tick that a worker took at `taken` is over. Returns when the calls that still wait are due.
+    /// Called when the tick that a worker took at `taken` is over. Returns when the calls still waiting are due.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();
-        // Open with a moment before that: the gate was not asked. Closed while a call waits: it was, and no body began.
+        // Open with a moment before `taken`: the gate was not asked. Closed with a call waiting: no body has begun.
         if let Err(due) = self.until.close_at(taken.saturating_sub(1)) {
             return Some(due);
         }
@@ -135,13 +135,13 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Notes a call. `until` says when its run is due, given the moments of this call and of the first one that waits.
-    /// After a shutdown, a call does not put off the run of others. Returns `false` if the task has ended.
+    /// Notes a call. `until` returns when its run is due, given the moments of this call and of the first waiting call.
+    /// After a shutdown, a call does not put the run off. Returns `false` if the task has ended.
     #[inline]
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
         let (calls, now) = (&*self.calls, self.calls.time.now());
         let is_open = !self.executor.is_shutdown();
-        // Ordering: relaxed; it was written before the word was opened, and the word was read with Acquire.
+        // Ordering: relaxed; `first` was written before the word was opened, and the word was read with Acquire.
         let first = || calls.first.load(Ordering::Relaxed);
         loop {
             if calls.until.raise(true, || if is_open { until(now, first()) } else { 0 }) {
@@ -153,7 +153,7 @@ impl Caller {
         }
     }
 
-    /// Notes a call that has found the word closed; `None` if it is open by now.
+    /// Notes a call that has found the word closed. Returns what `call` does; `None` if the word has been opened since.
     #[inline(never)]
     fn call_under_lock(&self, now: u64, until: &dyn Fn(u64, u64) -> u64) -> Option<bool> {
         let Self { task, calls, .. } = self;
@@ -177,7 +177,7 @@ impl Caller {
         Some(lives)
     }
 
-    /// Runs the task now if calls wait. Returns `true` if they do.
+    /// Runs the task now if calls are waiting. Returns `false` if none are, or if the task has ended.
     pub(super) fn flush(&self) -> bool {
         let Self { task, calls, .. } = self;
         let (now, mut waiting) = (calls.time.now(), calls.lock());
@@ -223,7 +223,7 @@ impl RunGate for CallGate {
         let entry = self.inner.as_ref().map_or(Entry::Run, |inner| inner.enter(tick));
         match entry {
             Entry::Again(_) | Entry::At(_) => self.calls.wait_on(closed),
-            // The plan stands, and the calls with it.
+            // The plan stands, and the calls go on waiting.
             Entry::Skip if tick.is_extra() => self.calls.wait_on(closed),
             _ => {}
         }
@@ -237,7 +237,7 @@ impl Drop for CallGate {
     }
 }
 
-/// On demand, except for calls that still wait after a tick.
+/// An on-demand trigger, except that after a tick it plans a run for calls that are still waiting.
 struct CallTrigger(Arc<Calls>);
 
 impl Trigger for CallTrigger {

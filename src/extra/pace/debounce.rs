@@ -6,7 +6,7 @@
 //!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then once in each period
 //! ```
 //!
-//! The first call asks for a run, and each further call joins it through the word ([`Calls`]); debouncing puts it off.
+//! The first call asks for a run; each further call joins that run, and a debounced one also puts it off ([`Calls`]).
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ impl Debounced {
         self.caller.is_waiting()
     }
 
-    /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
+    /// Runs the task now if a call is waiting; otherwise, or if the task has ended, returns `false`. Does not block.
     pub fn flush(&self) -> bool {
         self.caller.flush()
     }

@@ -151,7 +151,7 @@ impl Drop for ExtenderGate {
     }
 }
 
-/// One run of a series, around the lease of another gate. Its end opens the word for the next run.
+/// The lease of one run of a series, around that of the inner gate. Leaving it opens the word for the next run.
 struct RunOfSeries {
     put_off: Arc<PutOff>,
     inner: Option<Arc<dyn Lease>>,

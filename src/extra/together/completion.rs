@@ -1,29 +1,29 @@
 //! A completion service: futures in the order in which their tasks end.
 //!
-//! A pushed future is among the *pending* ones, under a number, and its task gets a [`CompletionWaker`], which moves
-//! the future to the *ended* ones. Takers take from the front of these. One lock covers futures and takers, and a
-//! thread holds it only to move them: it cancels, wakes and drops after releasing it. The task owns its waker, and the
-//! service owns the futures: a waker that is called after the service was dropped finds nothing.
+//! A pushed future joins the *pending* ones, with a number, and its task gets a [`CompletionWaker`], which moves the
+//! future to the *ended* ones. Takers take the first of the ended futures. One lock covers futures and takers, and a
+//! thread holds it only to move them: the thread cancels, wakes and drops after releasing the lock. The task owns its
+//! waker, and the service owns the futures: a waker that is called after the service was dropped finds nothing.
 //!
 //! # Why each future comes out once
 //!
 //! A future's number is pending before its task knows the waker. The waker's first call moves the future in one step; a
-//! second call finds nothing. If the number is gone when the future is put in its place, the task has ended meanwhile.
+//! second call finds nothing. If the number is gone when the future is put in place, the task has already ended.
 //!
 //! # Why no wake-up is lost
 //!
-//! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A [`Taker`] that finds
-//! none is listed in the same step, with a token that it waits for. Every change ends with one question
+//! There is an *answer* for a taker if a task has ended, or if nothing is left to wait for. A [`Taker`] that finds no
+//! answer is listed in the same step, with a token that it waits for. Every change ends with one question
 //! ([`CompletionQueue::step`]): is there an answer? If so, the thread cancels the token of the first taker. The wake-up
 //! is a baton: a taker that has its answer asks the question too, and so does the drop of one that has none. So the
 //! news that nothing is left passes from taker to taker until all know it.
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit [announces it](Handle::enter_wait), with its token. The thread that brings the
-//! answer cancels the token before it goes on, so if it then waits itself, no taker with an answer counts as waiting. A
-//! wait is not registered if one of the tasks can end without a worker of the executor, by a time limit or on another
-//! executor. When the future of such a task is pushed, all takers are woken to look again.
+//! A worker [announces](Handle::enter_wait) a wait without a limit, with its token. The thread that brings the answer
+//! cancels the token before it goes on, so if that thread then waits itself, no taker with an answer counts as waiting.
+//! A wait is not announced if one of the tasks can end without a worker of the executor, by a time limit or on another
+//! executor. A thread that pushes the future of such a task wakes all takers, so that they look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -67,7 +67,7 @@ pub struct ExecutorCompletionService<T> {
 struct CompletionQueue<T>(Mutex<QueueState<T>>);
 
 struct QueueState<T> {
-    /// By number, so in the order in which they were pushed. `None` for one that is being pushed.
+    /// The pending futures by number, and so in the order of pushing. `None` stands for a future that is being pushed.
     pending: BTreeMap<u64, Option<ScheduledFuture<T>>>,
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
@@ -216,13 +216,13 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }
 
-    /// Returns handles from the last to the first, the order in which [`TaskSet`](super::TaskSet) cancels.
+    /// Returns handles of the pending tasks, from last to first, as [`TaskSet`](super::TaskSet) cancels tasks.
     fn handles(&self) -> Vec<TaskHandle> {
         let state = self.shared.lock();
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Announces that this thread is about to wait without a limit. Its token is already on the list.
+    /// Announces that the calling thread is about to wait without a limit for `token`, which is already on the list.
     fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
         let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
@@ -247,7 +247,7 @@ impl<T> CompletionQueue<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one step: makes a change, then checks whether to wake a taker for it.
+    /// Makes a change under the lock, then wakes the first taker if there is an answer.
     fn step<R>(&self, change: impl FnOnce(&mut QueueState<T>) -> R) -> R {
         let mut state = self.lock();
         let outcome = change(&mut state);
@@ -313,16 +313,16 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A thread or a future that takes from the queue. Dropping it takes it off the list.
+/// A thread or a future that takes from the queue. Dropping this takes it off the list of takers.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
-    /// Zero while it is not on the list.
+    /// Zero while the taker is not on the list.
     number: u64,
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer, and passes the baton on; or a token that is cancelled when this has to look again. A taker
-    /// that was woken for nothing keeps its place on the list.
+    /// Returns the answer, and passes the baton on; or a token that is cancelled when the taker has to look again. A
+    /// taker that was woken in vain keeps its place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
         let clock = self.service.handle.clock();
         self.service.shared.step(|state| {

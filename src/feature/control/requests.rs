@@ -1,4 +1,4 @@
-//! The verbs by which a caller, or the running task itself, makes a [request](Change).
+//! The methods by which a caller, or the running task itself, makes a [request](Change).
 
 use std::time::{Duration, Instant};
 
@@ -142,7 +142,7 @@ impl TaskHandle {
     }
 }
 
-/// A task's control of itself, in its run.
+/// Control of a task from inside its own run.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskContext {
     /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
@@ -169,8 +169,8 @@ impl TaskContext {
         self.change(|_| Some(Change::Pause))
     }
 
-    /// Changes the task whose run the calling thread is in. Only there is the task certain to have no queue entry,
-    /// which this could not move.
+    /// Changes the task, if the calling thread is in its run. Only there is the task certain to have no entry in the
+    /// queue, which this could not move.
     fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
         if !Run::is_of(&self.task) {
             return false;

@@ -1,9 +1,8 @@
 //! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
 //! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is
-//! therefore due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a
-//! [change](Change), and moves the entry to where it then belongs, in one step under the locks of the task and of the
-//! queue.
+//! therefore due. [`control`](super) derives a standing from the entry and the fields of `Control`, applies a
+//! [change](Change) to it, and moves the entry accordingly, in one step under the locks of the task and of the queue.
 
 use super::Change;
 use crate::{
@@ -17,9 +16,9 @@ use crate::{
 pub(super) struct Standing {
     pub(super) plan: Timestamp,
     pub(super) is_paused: bool,
-    /// When an extra run was asked for.
+    /// The moment for which an extra run was requested, or to which its gate has put it off.
     pub(super) extra: Option<Timestamp>,
-    /// When a caller asked for a planned run that was due already: its lateness counts from then.
+    /// The moment requested for a run that was planned for no later: the policy for missed runs counts from it.
     pub(super) asked: Option<Timestamp>,
 }
 
@@ -28,8 +27,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due, if it comes before the plan, or the plan waits for the end of a pause. A gate
-    /// may put it off, even to a moment after the plan.
+    /// Returns when the extra run is due, if the plan is not earlier, or waits for the end of a pause. A gate may put
+    /// an extra run off to a moment after the plan.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
@@ -46,7 +45,7 @@ impl Standing {
             }
             Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
             Change::Within(moment) => self.plan = moment,
-            // A run that is due already is the one that was asked for.
+            // An extra run that is already due serves as the requested run.
             Change::RunNow(now) if self.next_extra().is_some_and(|moment| moment <= now) => {}
             Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
             Change::RunNow(now) if repeats => self.extra = Some(now),
@@ -57,7 +56,7 @@ impl Standing {
         self.simplified()
     }
 
-    /// Makes the extra run of a task without a plan its next run.
+    /// Makes the extra run of a task that has no plan, and is not paused, its planned run.
     pub(super) fn simplified(self) -> Self {
         match self.extra {
             Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
@@ -68,11 +67,11 @@ impl Standing {
     }
 }
 
-/// Carries out a change to a task that waits. Returns `true` if it had an effect.
+/// Carries out a change to a scheduled task. Returns `true` if the change had an effect.
 ///
 /// # Errors
 ///
-/// Returns the change if a worker has taken the task meanwhile.
+/// Returns the change if a worker has taken the task.
 pub(super) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
@@ -89,7 +88,7 @@ pub(super) fn change_waiting(
     let moved = mover(slot, &mut |due, is_open| {
         let before = parts.standing(due, wall);
         let after = before.after(&change, repeats);
-        // An entry of a closed queue may only become due earlier.
+        // In a closed queue, an entry may only be brought forward.
         if !is_open && after.due() > before.due() {
             return None;
         }
@@ -124,8 +123,8 @@ pub(super) fn change_waiting(
     }
 }
 
-/// Once the entry has moved, keeps what it does not show, and tells the features. Takes how the task stood and stands,
-/// and whether its plan leaves the wall clock.
+/// Called once the entry has moved: keeps what the entry does not show, and tells the features. The tuple has the
+/// standing before, the standing now, and whether the plan leaves the wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
@@ -151,7 +150,7 @@ fn carry_out(
         let due = Some(after.due());
         extensions.on_replan(&mut Replan { plan, due, awaits_answer: false, deferred });
     }
-    // Last, because a trigger is the user's, and other tasks must not wait for its drop.
+    // Last, because dropping a trigger is user code, which must not delay other tasks.
     if unused.is_some() {
         deferred.push(|| discard(unused));
     }

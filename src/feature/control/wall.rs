@@ -1,17 +1,17 @@
 //! A task whose trigger may plan on the wall clock: that clock decides whether it is time for a run.
 //!
-//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)), but never beyond the
-//! next check: a multiple of 30 s on the executor's clock. A worker that has taken it checks the wall clock, in the
+//! Such a task is queued for an estimate of its moment ([`triggered`](crate::schedule)), but for no later than the next
+//! check, at a multiple of 30 s on the executor's clock. A worker that has taken the task checks the wall clock, in the
 //! same way on every system:
 //!
 //! * If it is *too early*, the worker queues the task again, for a better estimate or the next check. It takes no
 //!   closure out, counts no run, and asks no trigger.
-//! * If the clock was set back, the trigger may have moments between now and the plan. The worker *asks it again*, with
-//!   no lock held and the task marked as running, and then queues the task again. No run is counted.
-//! * If the clock was set ahead of the moment, the run is late by what that clock shows.
+//! * If the clock was set back, the trigger may have moments between now and the plan. The worker *asks the trigger
+//!   again*, with no lock held and the task marked as running, and then queues the task again. No run is counted.
+//! * If the clock was set forward past the moment, the run is late by as much as that clock shows.
 //!
 //! So a task follows the clock within 30 s, and the checks of all tasks coincide. Only the entry has the moment of a
-//! check: the plan, and what the handle shows, is the estimate (`Task::due_by`).
+//! check; the plan, which handles show, is the estimate (`Task::due_by`).
 
 use super::waiting::Standing;
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Call<'_> {
-    /// Asks the wall clock whether it is time for the run.
+    /// Checks on the wall clock whether it is time for the run.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Call<'_> {
         let Some(view) = starting.and_then(Triggered::start_on_wall) else { return Ok(()) };
         match view.state {
             WallState::Due => {
-                // It may have been taken for a check.
+                // The task may have been taken at the moment of a check.
                 run.planned.set(view.due);
             }
             WallState::Waits => return Err(Verdict::Again(view.due)),
@@ -44,7 +44,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks the trigger for the next run again. Returns the outcome of the run for which the task was taken.
+    /// Asks the trigger again for the next run. Returns the outcome to publish in place of a run.
     pub(crate) fn ask_trigger_again(&mut self) -> RunOutcome {
         let (run, hooks) = (self.run, self.hooks);
         match &mut self.plan {
@@ -64,7 +64,7 @@ impl Parts<'_> {
         self.is_periodic() && !self.control().is_some_and(|control| control.runs_once)
     }
 
-    /// Returns how the task stands if its entry is due at `due`.
+    /// Returns the task's standing, given the moment of its entry and what the wall clock shows.
     pub(super) fn standing(&mut self, due: Timestamp, wall: Option<WallView>) -> Standing {
         let kept = self.control().map(|control| control.standing(due));
         let standing = kept.unwrap_or(Standing::planned(due));

@@ -3,8 +3,8 @@
 //! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task,
 //! which is [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races
 //! with the question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a
-//! request to a periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of
-//! [`Call::carry_out`].
+//! request to a periodic task is noted in [`control`](crate::feature). [`Call::carry_out`] asks the
+//! [question](Question::Gate).
 //!
 //! # From the answer to the body
 //!
@@ -17,30 +17,30 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after
-//! the answer, which may have been slow.
+//! The worker leaves an [overdue](crate::schedule) run out before it calls `enter`, so that the gate claims no tick in
+//! vain, or after the answer, if the run has become overdue by then.
 //!
-//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A
-//! thread that ends the task before that step keeps the body from running; a later one finds the body running. A run
-//! that does not take place is published as if another were to follow, and the task is then ended like a waiting one
-//! ([`give_back`](Call::give_back)).
+//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call to the gate or its
+//! lease. A thread that ends the task before that step keeps the body from running; a later one finds the body running.
+//! If the task has to end without the run, the worker publishes the run as if another were to follow, and then ends the
+//! task like a waiting one ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
-//! To ask again is to queue the entry with another deadline. [`Asked`] keeps what the entry does not say: the moment
-//! the run was planned for, how often the gate was asked, and the deadline the task was queued for. A worker that takes
-//! the task for exactly that deadline has the same tick, unless the gate was told of another plan meanwhile: that is
-//! another tick, even if it is for the same moment. An extra run has its own tick, beside the plan's.
+//! To ask the gate again later, the worker queues the entry with another deadline. [`Asked`] keeps what the entry does
+//! not say: the moment the run was planned for, how often the gate was asked, and the deadline the task was queued for.
+//! A worker that takes the task for exactly that deadline has the same tick, unless the task was given another plan in
+//! between: that makes it another tick, even at the same moment. An extra run has its own tick, beside the plan's.
 //!
 //! # An answer that comes later
 //!
 //! Until a gate has answered, its task is in the queue, due at the moment for which it was taken, but
 //! [parked](crate::entry::Timing). The answering thread puts the answer into the slot first, and then lets the task go
-//! as a group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees
-//! the answer when it queues the task. So no answer is overlooked.
+//! as a group does: it waits for the task's lock. It then finds the entry in the queue, or a worker has the task, and
+//! will see the answer when it queues the task. So no answer is overlooked.
 //!
 //! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that
-//! gives it another moment drops the wait, under the task's lock, and lets the entry go if it was parked.
+//! gives the entry another moment ends the wait, under the task's lock, and lets the entry go if it was parked.
 //!
 //! # The token of a leased run
 //!
@@ -66,25 +66,25 @@ use crate::{
 };
 
 pub(crate) struct Gated {
-    /// Until the task has ended.
+    /// `None` once the task has ended.
     gate: Option<Arc<dyn RunGate>>,
     pool: Weak<Pool>,
-    /// The tick of the plan that waits, and that of an extra run.
+    /// The waiting ticks: that of the plan at index 0, and that of an extra run at index 1.
     ticks: [Option<Asked>; 2],
-    /// The awaited answer, for whichever of the two ticks is queued.
+    /// The answer that the task is waiting for, about one of the two ticks.
     awaited: Option<AwaitedReply>,
 }
 
-/// A tick about which the gate is to be asked again.
+/// A tick about which the gate is asked, or is to be asked again.
 #[derive(Clone, Copy)]
 struct Asked {
-    /// The deadline with which the task is queued for that.
+    /// The deadline with which the task is queued for the tick.
     entry: Timestamp,
     planned: Timestamp,
     attempt: u32,
 }
 
-/// The answer that a task waits for, parked in the queue.
+/// An answer that a task in the queue waits for.
 struct AwaitedReply {
     answer: PendingEntry,
     is_extra: bool,
@@ -94,15 +94,14 @@ struct AwaitedReply {
 pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
-    /// The answer that was awaited, if there was one.
+    /// The answer that the task has waited for; `None` if the gate has to be asked.
     answer: Option<Entry>,
 }
 
-/// The lease that a run holds.
 #[derive(Clone)]
 pub(crate) struct HeldLease {
     pub(super) lease: Arc<dyn Lease>,
-    /// Cancelled when the lease is lost; the parent of the task's token.
+    /// Cancelled when the lease is lost; the parent of the run's token.
     pub(crate) token: CancellationToken,
 }
 
@@ -111,7 +110,7 @@ impl Gated {
         Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
-    /// Takes the awaited answer if it is for a tick other than the one that the task is due for.
+    /// Drops the plan's tick if it `is_replanned`. Takes the awaited answer if its tick is not the one at `due`.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         let Self { ticks, awaited, .. } = self;
         ticks[0].take_if(|_| is_replanned);
@@ -146,7 +145,7 @@ impl Gated {
         if !queuing.awaits_answer {
             return;
         }
-        // It is due, so a shutdown that runs due tasks has to wait for the answer.
+        // The task is due, so a shutdown that runs due tasks has to wait for the answer.
         queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
         if self.is_awaiting() {
             queuing.elsewhere = Some(Timing::Parked { due: queuing.due });
@@ -173,7 +172,7 @@ impl Gated {
 }
 
 impl Task {
-    /// Drops an answer that the task waits for, since it is run by hand.
+    /// Drops the answer that the task is waiting for, since the task has left the schedule.
     pub(crate) fn leave_gate(&self) {
         let awaited = self.with(|parts| parts.extensions()?.gate.as_mut()?.awaited.take());
         discard(awaited);
@@ -195,11 +194,11 @@ impl Run {
 }
 
 impl Call<'_> {
-    /// Asks the gate about a run that is about to begin, which may take place if this returns `Ok`.
+    /// Asks the gate about a run, unless its answer has come. Returns `Ok` if the run may take place.
     ///
     /// # Errors
     ///
-    /// The outcome of a run that may not take place.
+    /// The outcome of a run that does not take place.
     #[inline(never)]
     pub(crate) fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
         let GateQuestion { gate, asked, answer } = question;
@@ -240,7 +239,7 @@ impl Call<'_> {
         }
     }
 
-    /// Begins the run that the gate has let through, if it still may take place.
+    /// Begins the run that the gate has let pass, if the run may still take place.
     fn begin_leased(&mut self, asked: Asked) -> Result<(), RunOutcome> {
         self.run.started.set(self.run.clock().read());
         if self.has_lost_lease() {
@@ -262,11 +261,11 @@ impl Call<'_> {
             (is_alive, is_replaced.then(|| parts.extras().token.take()))
         });
         discard(replaced);
-        // If it is neither its time nor its own token that ends the task, the pool was told to stop.
+        // If neither its time limit nor its own token ends the task, the pool was told to stop.
         if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
 
-    /// Returns `true` if the run's lease is lost before the run begins, or panics.
+    /// Returns `true` if the run has a lease and the lease is lost, or panics when asked.
     fn has_lost_lease(&self) -> bool {
         let Some(lease) = self.run.lease() else { return false };
         let mut is_lost = true;
@@ -300,13 +299,13 @@ impl Call<'_> {
         entry
     }
 
-    /// Calls a part of the gate, with no lock held. Returns `false` if it panics.
+    /// Calls the gate or its lease, with no lock held. Returns `false` if the call panics, which is reported.
     fn call_gate(&self, part: FailureSource, call: &mut dyn FnMut()) -> bool {
         let called = self.hooks.contain(part, self.run, &mut || self.run.scoped(&mut *call));
         called.map_err(discard).is_ok()
     }
 
-    /// Gives the run a lease, and hands its token over. Returns `false` if the lease has panicked.
+    /// Puts the run under a lease, and hands the lease the token to cancel. Returns `false` if the lease panics.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
@@ -328,7 +327,7 @@ impl Call<'_> {
         self.hooks.drops(self.run.id).discard(held);
     }
 
-    /// Leaves the lease of the run, and drops the token.
+    /// Called after the body: leaves the run's lease, and drops the run's token unless the task keeps it.
     #[cold]
     pub(crate) fn leave_leased(&self) {
         let (end, next) = match &self.outcome {
@@ -341,14 +340,14 @@ impl Call<'_> {
             next.filter(|_| !self.run.is_extra.get()).and_then(|next| self.run.next_due(next));
         self.leave_lease(end, next);
         let token = self.run.task.with(|parts| {
-            // The token stays if the task has called itself off with it.
+            // A one-shot task keeps its token, and so does a series that the token calls off.
             let is_kept = !parts.is_periodic() || parts.is_called_off();
             parts.extras().token.take_if(|_| !is_kept)
         });
         discard(token);
     }
 
-    /// Makes another tick of the run, planned for that moment.
+    /// Plans the run for `planned` instead, as another tick.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
         if !run.is_extra.get() {
@@ -367,7 +366,7 @@ impl Call<'_> {
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
 
-    /// Has the task queued again, to ask the gate about the tick then.
+    /// Has the task queued for `asked.entry`, when the gate is asked about the tick again.
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
         let run = self.run;
         if trace::is_listening() {
@@ -377,7 +376,7 @@ impl Call<'_> {
         self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick of a task that is queued again, to wait for the `answer` if that is still to come.
+    /// Keeps the tick until a worker takes the task again, and the `answer`, if that is still to come.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra.get());
         let plan = self.plan.as_mut().filter(|_| !is_extra);

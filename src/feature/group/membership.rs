@@ -1,20 +1,20 @@
 //! A task in a [group](super): its record of the membership, and its reports to the group.
 //!
 //! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own,
-//! which the thread takes while it holds the task's. So the group knows of each step of the task as soon as any thread
-//! can see it: that it starts, is queued again, is due at another moment, or has ended. The thread makes the group's
-//! changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
+//! which the thread takes while it holds the task's. So the group knows of each step of the task (the task starts, is
+//! queued again, is due at another moment, or ends) as soon as any thread can see that step. The thread makes the
+//! group's changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released
 //!
 //! A member that will be queued again gives its permit back in the step that queues it
 //! ([`on_requeue`](Membership::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every
-//! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible; one that was cancelled
-//! while it ran leaves when the body has returned.
+//! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible; a member that was
+//! cancelled while it was running leaves when the body has returned.
 //!
-//! A member that waits for the answer of its gate keeps its permit, or others would overtake it each time. It gives the
-//! permit back if it gets another moment meanwhile ([`on_replan`](Membership::on_replan)), or if its group is paused
-//! when the answer comes.
+//! A member that waits for the answer of its gate keeps its permit, or other members would overtake it. It gives the
+//! permit back if it gets another moment before the answer ([`on_replan`](Membership::on_replan)), or if its group is
+//! paused when the answer comes.
 
 use super::{
     roll::{Member, MemberKey, WaitsFor},
@@ -33,12 +33,12 @@ use crate::{
 pub(crate) struct Membership {
     pub(crate) group: Arc<GroupState>,
     at_shutdown: AtShutdown,
-    /// The key by which the group lists it, once it has entered.
+    /// The key under which the group lists the task; `None` until the task has entered.
     key: Option<MemberKey>,
     has_left: bool,
-    /// The run for which a worker has taken the task, if the group has refused that run.
+    /// The planned moment of a run that the group has refused, until the task is queued again.
     refused: Option<Timestamp>,
-    /// When the task is due, if that was changed before it entered.
+    /// When the task is due, if that was changed before the task entered the group.
     replanned: Option<Timestamp>,
 }
 
@@ -47,7 +47,7 @@ impl Membership {
         Self { group, at_shutdown, key: None, has_left: false, refused: None, replanned: None }
     }
 
-    /// Leaves the group for good. The task is no longer part of the schedule.
+    /// Leaves the group for good, since the task has ended or left the schedule. Does nothing the second time.
     fn leave(&mut self, ended: Ended, name: &Option<Arc<str>>, deferred: &mut Deferred) {
         let key = self.key.filter(|_| !self.has_left);
         self.has_left = true;
@@ -56,7 +56,7 @@ impl Membership {
         }
     }
 
-    /// Enters the group. If the task came too late, fails with the reason why it has to end.
+    /// Enters the task into the group. If the group does not keep the task, fails with the reason to end the task.
     fn enter(
         &mut self,
         task: &Arc<Task>,
@@ -75,7 +75,7 @@ impl Membership {
         }
         let (id, planned) = (call.run.id, call.run.planned());
         if self.key.is_none() {
-            // A worker took the task before its submission entered it. If it came too late, `ask` says so.
+            // The worker took the task before the submitter entered it. If the task came too late, `ask` says so.
             let _ = self.enter(&call.run.task, Ticket::without_slot(id), planned, false);
         }
         match self.key.map_or(Ok(true), |key| self.group.roll().ask(key)) {
@@ -88,7 +88,7 @@ impl Membership {
         }
     }
 
-    /// Called before the member can leave by this run, so the group never counts a failed task without a failed run.
+    /// Called before the member can leave after this run, so the group never counts a failed task without a failed run.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
         if call.is_run && !self.has_left && !call.run.is_by_hand() {
             let mut roll = self.group.roll();
@@ -107,8 +107,8 @@ impl Membership {
             return;
         };
         let refused = self.refused.take();
-        // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed must not
-        // admit it as one that does.
+        // A task that was paused or put off meanwhile does not wait for its group, and a closed queue must not admit it
+        // as if it did.
         let waits_for = match refused {
             None if queuing.awaits_answer => WaitsFor::Answer,
             Some(planned) if due <= planned => WaitsFor::Turn,
@@ -132,7 +132,7 @@ impl Membership {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
         match self.key {
             None => self.replanned = Some(due),
-            // It goes on waiting for the same answer, with its permit.
+            // The task goes on waiting for its gate's answer, and keeps its permit.
             Some(_) if replan.awaits_answer => {}
             Some(key) => {
                 let key = self.group.step(replan.deferred, |roll| roll.replan(key, due));
@@ -142,7 +142,7 @@ impl Membership {
     }
 
     pub(crate) fn on_end(&mut self, task: &Core<'_>, left: &mut Leftovers) {
-        // A member that was cancelled leaves when its body has returned.
+        // A member that was cancelled while it was running leaves when its body has returned.
         if task.stage.runs_on() {
             return;
         }
@@ -159,9 +159,8 @@ impl Membership {
     }
 }
 
-/// A task that may be in a group, as the pool sees it.
 impl Task {
-    /// Enters the group of the task, which is queued. If it came too late, fails with the reason why it has to end.
+    /// Enters the queued task into its group, if any. If the group does not keep the task, fails with the reason.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,
@@ -172,11 +171,11 @@ impl Task {
             let membership = parts.extensions().and_then(|extensions| extensions.group.as_mut());
             let Some(membership) = membership else { return Ok(()) };
             if membership.key.is_some() {
-                // A worker has already taken the task, and has entered it.
+                // A worker has already taken the task and entered it.
                 return Ok(());
             }
             if membership.has_left {
-                // It has been in the queue, and has ended since.
+                // The task has already ended; the group counts it all the same.
                 let mut roll = membership.group.roll();
                 roll.submitted += 1;
                 roll.totals.cancelled += 1;
@@ -187,7 +186,7 @@ impl Task {
         })
     }
 
-    /// Takes the task out of its group: it is no longer part of the schedule.
+    /// Takes the task out of its group, if it is in one, since it has left the schedule.
     pub(crate) fn leave_group(&self) {
         let mut deferred = Deferred::default();
         self.with(|parts| {
@@ -199,7 +198,7 @@ impl Task {
         deferred.run();
     }
 
-    /// Returns the task's group, unless the task has left it, whether or not it has entered yet.
+    /// Returns the task's group, even before the task has entered; `None` if the task has none or has left it.
     pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
         self.with(|parts| {
             let membership = parts.extensions()?.group.as_ref()?;

@@ -1,18 +1,18 @@
 //! The groups of a pool: operations that need a group, its members and their entries in the queue at once.
 //!
 //! A group decides under its own lock, and knows no queue ([`GroupState`]). The functions here carry its decisions out,
-//! one member after the other, with no lock held. The pool lists its groups, weakly, to tell all of them of another
-//! core pool size or of a shutdown.
+//! one member after the other, with no lock held. The pool keeps weak references to its groups, to tell all of them of
+//! a new core pool size or of a shutdown.
 //!
 //! # Where groups meet a shutdown
 //!
-//! A member that its group has parked is due all the same, and the queue knows when ([`Timing`](crate::entry::Timing)).
-//! So a shutdown decides about it as about any other entry, and a closed queue still admits a task that was taken and
-//! has to wait ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed it would have kept the task.
+//! The queue knows when a parked member is due ([`Timing`](crate::entry::Timing)). So a shutdown decides about the
+//! member as about any other entry, and a closed queue still admits a task that a worker has taken and that has to wait
+//! ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed the queue would have kept the task.
 //!
 //! A member that is parked because its group is *paused* is treated like a paused task: an executor that does not keep
-//! delayed tasks ends it. The group learns so under its lock, also ends members that come later, and is never paused
-//! again. So pausing a group delays an executor's end only where pausing a task would.
+//! delayed tasks ends it. The group learns of this under its lock. From then on it also ends such members that come
+//! later, and is never paused again. So pausing a group delays the executor's end only where pausing a task would.
 
 use super::{GroupState, Roll, roll::Member};
 use crate::{
@@ -25,15 +25,15 @@ use crate::{
     unwind::discard,
 };
 
-/// The groups of a pool that are alive.
+/// Weak references to the groups of a pool.
 #[derive(Default)]
 pub(crate) struct Groups {
     list: Mutex<Vec<Weak<GroupState>>>,
 }
 
 impl Groups {
-    /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it
-    /// reads the list: the lock orders the two.
+    /// Lists a new group. The thread that made the group reads the phase afterwards, and a shutdown advances the phase
+    /// before it reads the list: the list's lock orders the two.
     pub(super) fn add(&self, group: &Arc<GroupState>) {
         let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
         let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);
@@ -53,8 +53,8 @@ impl Groups {
 }
 
 impl Pool {
-    /// Ends members that their group has called off, or that run. Returns how many ended, including called-off ones
-    /// that a worker ended first.
+    /// Ends members that are running, or that their group has called off. Returns how many have ended, including
+    /// called-off members that a worker ended first.
     pub(crate) fn end_called_off(
         &self,
         members: Vec<Member>,
@@ -71,8 +71,8 @@ impl Pool {
         ended
     }
 
-    /// Takes a member that its group has called off out of the queue, for the caller of the group's shutdown; if it
-    /// runs, asks its body to stop.
+    /// Takes a called-off member out of the queue, for the caller of the group's `shutdown_now`. Returns `None` for a
+    /// running member, whose token this cancels, and for one that a worker has taken.
     pub(crate) fn drain_member(&self, member: Member, reason: CancelReason) -> Option<DrainedTask> {
         let task = member.task.upgrade()?;
         if member.is_running() {
@@ -81,12 +81,12 @@ impl Pool {
             return None;
         }
         let Member { ticket, due, .. } = member;
-        // If it is not there a worker has it, and finds it called off.
+        // If the entry is not there, a worker has the task, and finds it called off.
         let removed = task.find_entry(ticket, |ticket| self.queue.withdraw(ticket));
         let drained = removed.map(|element| {
             self.entry_removed();
             element.leave_group();
-            // From now on its holder may run it.
+            // From now on the holder of the `DrainedTask` may run the task.
             element.give_away();
             let entry = QueueEntry { deadline: due, sequence: ticket.sequence, element };
             DrainedTask::new(entry, &self.detached_context(), reason)

@@ -1,7 +1,7 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
-//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*,
-//! *asking*, *running* or *called off*.
+//! The roll only decides: every function here runs under the group's lock, and calls neither the queue nor a task. A
+//! member is *pending*, *asking*, *running* or *called off*.
 //!
 //! ```text
 //!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
@@ -10,21 +10,21 @@
 //!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
 //! ```
 //!
-//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Only the permits count it; to
-//! every caller it is pending.
+//! An *asking* member has its permit, and waits in the queue for the answer of its gate. It counts towards the permits
+//! in use; to every caller it is pending.
 //!
 //! These hold whenever the lock is free:
 //!
-//! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are
-//!   parked.
-//! * `running` and `asking` count such members: together at most as many as there are permits, unless the limit
-//!   was lowered.
+//! * `pending` holds the pending members, in their order, and `others` all other members; `parked` counts the parked
+//!   ones.
+//! * `running` and `asking` count such members: together at most as many as there are permits, unless the number of
+//!   permits has dropped since.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
 //!
-//! A group is shut down itself, or ends with its last member after a shutdown of its executor. Once either has begun,
-//! no pause may begin, because it would put off the end indefinitely.
+//! A group ends with its last member, after a shutdown of its own or of its executor. After either, the group cannot be
+//! paused, because a pause would put off the end indefinitely.
 
 use std::{collections::BTreeMap, mem};
 
@@ -39,7 +39,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// When a member is due, and its sequence. The task knows its key.
+/// The moment when a member is due, and its sequence. The member's task keeps the key.
 pub(crate) type MemberKey = (Timestamp, u64);
 
 type Members = BTreeMap<MemberKey, Member>;
@@ -47,9 +47,9 @@ type Members = BTreeMap<MemberKey, Member>;
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) task: Weak<Task>,
-    /// With the slot that it had at first.
+    /// The ticket with which the member entered, whose slot may be out of date.
     pub(crate) ticket: Ticket,
-    /// When it is due, or was due when it started.
+    /// When the member is due or, once it has started, was due.
     pub(crate) due: Timestamp,
     at_shutdown: AtShutdown,
     stands: Stands,
@@ -82,42 +82,42 @@ enum Stands {
     CalledOff(CancelReason),
 }
 
-/// Why a member that is queued again does not start when it is due.
+/// What a member that is queued again waits for, besides the moment when it is due.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
     Nothing,
     Turn,
-    /// Its gate has not answered yet; it keeps the permit that a worker has taken for it.
+    /// The answer of its gate. Meanwhile the member keeps its permit.
     Answer,
 }
 
 #[derive(Default)]
 pub(crate) struct Roll {
     pub(crate) limit: usize,
-    /// How many workers the group leaves to others, and how many the pool is to have.
+    /// How many workers the group leaves to other tasks, and the core pool size.
     pub(crate) reserved: usize,
     pub(crate) workers: usize,
     pub(crate) is_paused: bool,
     pub(crate) submitted: u64,
-    /// The number of submissions that the group has refused.
+    /// The number of submissions refused because the group was shut down.
     pub(crate) rejected: u64,
     pub(crate) totals: Totals,
     /// The pending members, in the order in which they start.
     pending: Members,
-    /// Those that ask, that run, or that are called off.
+    /// The members that are asking, running or called off.
     others: Members,
     pub(crate) running: usize,
     asking: usize,
     pub(crate) parked: usize,
-    /// The parked members that the step under way lets go.
+    /// The parked members that the current step of the group lets go.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// What the group keeps since its own shutdown, and since that of its executor.
+    /// Which members the group keeps after its own shutdown, and which after its executor's; `None` before.
     keeps: Option<Keeps>,
     executor_keeps: Option<Keeps>,
-    /// The number of submissions that are under way.
+    /// The number of submissions to the group that are under way.
     pub(super) joining: usize,
     pub(crate) is_terminated: bool,
-    /// The members that have ended since a report was asked for.
+    /// The members that have left since a report was requested; `None` before.
     pub(super) log: Option<ShutdownReport>,
 }
 
@@ -126,8 +126,8 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many more members may run: of all, at least one may, whatever is reserved. A member that asks has a
-    /// permit and no worker, so the number of workers counts only if some are reserved.
+    /// Returns how many more members may start. At least one member may run, even if all workers are reserved, but none
+    /// in a pause. An asking member has a permit but no worker, so workers count only if some are reserved.
     fn free(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -135,16 +135,16 @@ impl Roll {
         permits.saturating_sub(self.running + self.asking)
     }
 
-    /// Returns `true` if fewer members than free permits stand before a pending one.
+    /// Returns `true` if fewer pending members come before this one than there are free permits.
     fn is_first(&self, key: MemberKey) -> bool {
         let free = self.free();
-        // The second comparison spares a group with a loose limit the walk.
+        // With enough free permits for all pending members, the order need not be walked.
         free > 0
             && (self.pending.len() <= free
                 || self.pending.keys().nth(free - 1).is_some_and(|last| key <= *last))
     }
 
-    /// Returns `true` if the group was shut down, and then counts the refused submission.
+    /// Returns `true` if the group was shut down. If so, counts a refused submission.
     pub(crate) fn refuses_more(&mut self) -> bool {
         self.rejected += u64::from(self.is_shut_down());
         self.is_shut_down()
@@ -158,7 +158,7 @@ impl Roll {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Enters a pending member. Calls it off if it came too late, and fails with the reason why it has to end.
+    /// Enters a pending member. If the group's shutdown does not keep it, calls it off, and fails with the reason.
     pub(crate) fn enter(
         &mut self,
         mut member: Member,
@@ -173,17 +173,17 @@ impl Roll {
         admitted
     }
 
-    /// Starts a member that a worker has taken, if it may start; otherwise the worker queues it again, and it waits.
-    /// Fails with the reason if it has to end instead.
+    /// Starts a member that a worker has taken, if it may start. Returns `false` if the member has to wait, and fails
+    /// with the reason if it has to end.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
-        // The executor has given back a member that is not listed.
+        // If the member is not listed, the executor has given its pending tasks back.
         let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
         if let Stands::CalledOff(reason) = member.stands {
             return Err(reason);
         }
         self.admit_to_wait(member.at_shutdown)?;
         let may_start = match member.stands {
-            // It has its permit, so it waits for no other member, but a pause stops it too.
+            // An asking member has its permit, so it waits for no other member; but a pause stops it, too.
             Stands::Asking => !self.is_paused,
             _ => self.is_first(key),
         };
@@ -193,12 +193,12 @@ impl Roll {
         Ok(may_start)
     }
 
-    /// Notes that a worker queues a member again. Returns `true` if the member is parked: it is to wait for its turn,
-    /// which still has not come.
+    /// Notes that a worker is queuing a member again. Returns `true` if the member is now parked: it waits for its
+    /// turn, which has not come yet.
     ///
     /// # Errors
     ///
-    /// Why it ends instead: it was called off, or ran when the group was stopped.
+    /// Why the member ends instead: it was called off, or the group was shut down during its run and does not keep it.
     pub(crate) fn requeue(
         &mut self,
         key: MemberKey,
@@ -228,8 +228,8 @@ impl Roll {
         Ok(is_parked)
     }
 
-    /// Notes that a member in the queue is due at another moment, for which it has no permit. A parked one that is now
-    /// due later is let go: it waits for its turn when a worker finds it due again. Returns its new key.
+    /// Notes that a member in the queue is due at another moment, for which it has no permit. Lets a parked member go
+    /// if it is now due later: it waits for its turn again once a worker has taken it. Returns the member's new key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
         if !matches!(member.stands, Stands::Pending { .. } | Stands::Asking) {
@@ -297,7 +297,7 @@ impl Roll {
         released
     }
 
-    /// Removes a member that has ended or is no longer part of the schedule, and logs it for a report.
+    /// Removes a member that has ended or left the schedule, counts it, and logs it if a report was requested.
     pub(crate) fn leave(&mut self, key: MemberKey, ended: Ended, name: &Option<Arc<str>>) {
         if self.take(key).is_none() {
             return;
@@ -320,8 +320,8 @@ impl Roll {
         is_possible
     }
 
-    /// Calls off the `unwanted` members that do not run: none of them starts from here on. Returns all unwanted ones in
-    /// the order of their submission, for the caller to end them.
+    /// Calls off the `unwanted` members that are not running, so none of them starts any more. Returns all unwanted
+    /// members in order of submission, for the caller to end.
     pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
@@ -336,7 +336,7 @@ impl Roll {
         listed
     }
 
-    /// Admits no more members, and ends a pause. Returns the members that are not kept, called off.
+    /// Stops admitting submissions, and ends a pause. Returns the members not kept, and calls off those not running.
     pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Vec<Member> {
         let keeps = keeps.narrow(&mut self.keeps);
         self.is_paused = false;
@@ -344,7 +344,7 @@ impl Roll {
     }
 
     /// Called when the executor is shut down. If the group is paused, calls off and returns the members that the
-    /// executor does not keep, since the pause would keep them from running.
+    /// executor does not keep, since the pause would stop them from running.
     pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
@@ -353,7 +353,8 @@ impl Roll {
         })
     }
 
-    /// Called when the executor has given its pending tasks back: removes them.
+    /// Called when the executor has given its pending tasks back: removes all members that are not running, and counts
+    /// them as cancelled.
     pub(crate) fn dissolve(&mut self) {
         let reason = CancelReason::ShutdownNow;
         for member in self.call_off(reason, &|member| !member.is_running()) {
@@ -363,7 +364,7 @@ impl Roll {
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Fails if a member must not wait for the end of a pause: the executor was shut down, and does not keep it.
+    /// Fails if a member must not wait for the end of a pause, since the executor was shut down and does not keep it.
     fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
         Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }
@@ -377,13 +378,13 @@ impl Roll {
         is_due || !self.others.is_empty() || self.joining > 0
     }
 
-    /// Returns the members that have been noted since the log was opened, and those that run now.
+    /// Returns the members that have left since the log was opened, and those that are running now.
     pub(crate) fn read_log(&self) -> (ShutdownReport, Vec<Member>) {
         let running = self.others.values().filter(|member| member.is_running());
         (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }
 
-    /// Ends the group if it is ending and nothing of it is left. Returns `true` if it has ended.
+    /// Ends the group if it or its executor was shut down and nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
         let is_ending = self.is_shut_down() || self.executor_keeps.is_some();
         let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;

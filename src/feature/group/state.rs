@@ -1,13 +1,13 @@
-//! A group of tasks: how many of them may run at once, in which order, and whether they may at all.
+//! A group of tasks: how many of them may run at once, in which order, and whether any may run.
 //!
 //! A group has a lock of its own and knows its members, but neither the queue nor what a member runs. A task in a group
-//! refers to it by a [`Membership`](super::Membership); other tasks have none.
+//! has a [`Membership`](super::Membership), which refers to the group.
 //!
 //! # A task that waits for its group
 //!
-//! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it again,
-//! [parked](crate::entry::Timing). So a waiting member occupies no worker, other due tasks pass it, and every call that
-//! counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
+//! A worker that has taken a member asks the group whether the member may start. If not, the worker queues the member
+//! again, [parked](crate::entry::Timing). So a waiting member occupies no worker, other due tasks pass it, and every
+//! call that counts, lists, moves, cancels or drains tasks finds it pending: its entry says when it is due.
 //!
 //! # The order
 //!
@@ -19,28 +19,28 @@
 //! # Why each member starts eventually
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is
-//! about to let go. Every step that gives a member another rank, or the group another number of permits, ends by
-//! looking for parked members among the first *free*: when a run or a pause ends, when a member leaves, is queued again
+//! about to let go. Every step that gives a member another rank, or the group another number of permits, ends with a
+//! search for parked members among the first *free*: when a run or a pause ends, when a member leaves, is queued again
 //! or gets another plan, and when the limit or the pool size changes. Under the group's lock, the thread marks those
-//! members as no longer parked; after it has released the lock, it moves their entries to their deadlines. No user
-//! code runs in between.
+//! members as no longer parked; after it has released the lock, it moves their entries to their deadlines. No user code
+//! runs in between.
 //!
 //! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second
-//! time, so it sees a permit released since the refusal. A later step finds the member parked; the thread that
-//! lets it go waits for the task's lock, and finds the entry in the queue. A member that starts takes one permit and
-//! frees one place before the others, so no other member's turn changes.
+//! time, so it sees a permit released since the refusal. Any later step of the group finds the member parked; the
+//! thread that lets the member go waits for the task's lock, and then finds the entry in the queue. A member that
+//! starts takes one permit and leaves one place in the order, so no other member's turn changes.
 //!
 //! # Locks
 //!
-//! A thread takes a group's lock after a task's, and no lock under it. It leaves work on other tasks in [`Deferred`],
-//! and does that once it holds no lock.
+//! A thread takes a group's lock after a task's, and takes no lock while it holds the group's. It puts work on other
+//! tasks into [`Deferred`], and does that work once it holds no lock.
 //!
 //! # Members that are not known yet
 //!
-//! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first.
-//! Before that it has no place in the order, since a submitter that waits for room may wait for a task behind its
-//! own. A submission under way keeps a group that was shut down from ending ([`Joining`]), so a submitter that waits
-//! for room learns of the shutdown.
+//! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first. Before
+//! that it has no place in the order, since a submitter that waits for room may be waiting for a task that would come
+//! after its own. A submission under way keeps a group that was shut down from ending ([`Joining`]), so a submitter
+//! that waits for room learns of the shutdown.
 
 use std::task::Waker;
 
@@ -62,7 +62,7 @@ pub(crate) struct GroupState {
     pub(super) roll: Watched<Roll>,
 }
 
-/// A submission under way to a group, which does not end before this is dropped.
+/// A submission that is under way to a group. The group does not end before this is dropped.
 pub(crate) struct Joining(Arc<GroupState>);
 
 impl Drop for Joining {
@@ -77,8 +77,8 @@ impl GroupState {
         self.roll.lock()
     }
 
-    /// Changes the group, under the lock of a member. Then `deferred` releases members whose turn has come, and wakes
-    /// the threads that wait for the end of the group.
+    /// Changes the group; the caller may hold a member's lock. Adds to `deferred` the work of letting members go whose
+    /// turn has come, and of calling the wakers of those that wait for the group's end.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,
@@ -97,7 +97,7 @@ impl GroupState {
         answer
     }
 
-    /// Changes the group, with no lock held, and releases members whose turn has come.
+    /// Changes the group, and lets members go whose turn has come. The caller holds no lock.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
         let mut deferred = Deferred::default();
         let answer = self.step(&mut deferred, change);
@@ -105,7 +105,7 @@ impl GroupState {
         answer
     }
 
-    /// Begins a submission to the group by its pool, or fails with the reason why the group refuses it.
+    /// Begins a submission to the group. Fails if the group was shut down, or is a group of another pool.
     pub(crate) fn join(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<Joining, RejectionReason> {
         if !std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool)) {
             return Err(RejectionReason::ForeignGroup);
@@ -118,8 +118,7 @@ impl GroupState {
         Ok(Joining(Arc::clone(self)))
     }
 
-    /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
-    /// left.
+    /// Returns `Some` once the group has ended; until then keeps the waker, as [`wait`](crate::wait) says.
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
         self.roll.poll(place, waker, |roll| roll.is_terminated.then_some(()))
     }

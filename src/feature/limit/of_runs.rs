@@ -1,11 +1,11 @@
-//! The time limit of a series, which applies to each run.
+//! The time limit of a series, which applies to each of its runs.
 //!
-//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]); when the
-//! body has returned it disarms that and checks the clock. If the time is up, the worker does what the timer thread has
-//! not done. So a run fails if and only if it took its limit or longer, on a manual clock to the nanosecond.
+//! Code [around](Around) the closure enforces it. Before the body, this code arms an expiry for the run ([`Timer`]);
+//! after the body, it disarms the expiry and checks the clock. If the time is up, the worker does what the timer thread
+//! has not done. So a run exceeds its limit if and only if it takes that long, on a manual clock to the nanosecond.
 //!
 //! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only cancels
-//! the token, which is the run's own, and the run fails when the body returns, whatever it returns
+//! the token, which is the run's own, and the run fails when the body returns, whatever the body returns
 //! ([`Run::overrule`]).
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl Around {
-    /// Returns the code around each run that limits the run to `budget`.
+    /// Makes the code around each run that limits the run to `budget`; `None` if the pool is at its end.
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
         let (hooks, exceeded) =
@@ -39,7 +39,7 @@ impl Around {
     }
 }
 
-/// The time limit of a task's runs, the same for all.
+/// The time limit of each run of a series, shared by the worker and the timer thread.
 #[derive(Clone)]
 struct SeriesLimit {
     budget: Duration,
@@ -48,7 +48,7 @@ struct SeriesLimit {
 }
 
 impl SeriesLimit {
-    /// Ends the task because one of its runs took too long, and reports it, unless the task has ended.
+    /// Ends the task because a run took too long, and reports the failure, unless the task has already ended.
     fn end_task(&self, run: &TaskContext, limit: Timestamp) {
         let failure = Failure::of_time_limit(self.budget);
         let failed = FailedRun::new(run.number, 1, &failure);
@@ -60,8 +60,7 @@ impl SeriesLimit {
     }
 }
 
-/// A run of a periodic task that has a time limit. Until this is dropped the task's token belongs
-/// to this run alone. A run that takes too long ends the task if a failure would, and otherwise fails.
+/// A run of a series with a time limit. Until this is dropped, the task's token belongs to this run alone.
 struct LimitedRun<'a> {
     run: TaskContext,
     limits: &'a SeriesLimit,
@@ -93,7 +92,7 @@ impl<'a> LimitedRun<'a> {
 impl Drop for LimitedRun<'_> {
     fn drop(&mut self) {
         let Self { run, limits, .. } = self;
-        // First: an expiry that is under way has found the limit exceeded, and so will this.
+        // First: if an expiry is under way by now, its limit has come, and so the clock read below shows that, too.
         drop(self.guard.take());
         let is_over = self.limit <= self.clock.read();
         if is_over && self.has_returned {

@@ -1,27 +1,27 @@
-//! The timer thread, which acts on time although every worker may be busy.
+//! The timer thread, which acts on time even if every worker is busy.
 //!
 //! A worker cannot watch its own task, and all workers may be busy with overlong tasks. So the time limits of tasks and
-//! of runs have a queue of their own, and a thread that takes from it. The thread starts with the first *expiry*, a
-//! call at a set moment, and ends with the pool.
+//! of runs have a queue of their own, and a thread that takes from it. The thread starts when the first task with a
+//! limit is submitted, and ends with the pool. An *expiry* is the call that is made when a limit has come.
 //!
 //! # More than one thread
 //!
 //! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So the last
-//! timer thread that is not in user code starts another before it acts on one. The first limit that expires therefore
-//! starts the second thread, and these two take turns as leader and follower. A thread that comes back and finds two
-//! others ends. If no thread can be started, the limits wait for the user code of this one, or for the next submission
-//! of a task with a limit, which tries again.
+//! timer thread that is not in user code starts another before it acts on an expiry. The first limit that expires
+//! therefore starts the second thread, and these two take turns as leader and follower. A thread that returns from user
+//! code and finds two other free threads ends. If no thread can be started, the limits wait until this thread returns
+//! from user code, or until the next submission of a task with a limit, which tries again.
 //!
 //! A thread is counted before its start, so that no two threads start one for the same reason. The thread factory may
-//! lose it although the start did not fail: then the drop of the [`TimerThread`], which has not run, takes it off the
-//! count and starts another, whether or not a limit is pending, because a submission that has seen the thread counted
-//! may be about to arm one.
+//! lose a thread although it reported no error: then the drop of the [`TimerThread`], which has not run, takes the
+//! thread off the count and starts another, whether or not a limit is pending, because a submission that has seen the
+//! thread counted may be about to arm one.
 //!
 //! # The end
 //!
 //! Each expiry is a party to the pool's termination, since it runs user code. When the pool ends, it empties the queue,
-//! and nothing expires any more. The entry of a timeout refers to this queue and not to the pool: otherwise a task that
-//! the pool's own rejection handler has kept would keep the pool alive.
+//! and nothing expires any more. A [`TimeoutGuard`] refers to this queue and not to the pool: otherwise a task that the
+//! pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
 
@@ -44,15 +44,15 @@ use crate::{
 
 type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 
-// The pool whose limit the thread acts on.
+// The pool on whose expired limit the thread is acting.
 scoped_thread_local!(static POOL: Arc<Pool>);
 
-/// Returns what the timer thread does when a limit has come.
+/// Makes the expiry that calls `act` when a limit has come.
 pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
     Node::alarm(Alarm::Act(Box::new(|| POOL.with(|pool| act(pool)))))
 }
 
-/// Acts on an expired limit. The caller is a party to the termination.
+/// Acts on an expired limit. The caller is a party to the pool's termination.
 pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
     POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }
@@ -60,13 +60,13 @@ pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
 pub(crate) struct Timeouts {
     /// Made before the first attempt to start a thread.
     queue: OnceLock<Arc<ExpiryQueue>>,
-    /// A thread has been started, or is not needed.
+    /// `true` once a timer thread has been started, or once the pool's driver takes from the queue.
     is_running: AtomicBool,
     /// How many heaps the queue gets, and how early its thread wakes.
     stripes: usize,
     lead: Duration,
-    /// The number of timer threads outside user code; a thread that is being started is one of them.
-    // Ordering: relaxed. The thread that makes it zero starts another, unless one has become free meanwhile.
+    /// The number of timer threads outside user code, including those that are being started.
+    // Ordering: relaxed. The thread that makes the number zero starts another thread, unless one has become free.
     free: AtomicUsize,
     pub(crate) exceeded: Exceeded,
 }
@@ -83,13 +83,13 @@ impl Timeouts {
         }
     }
 
-    /// Returns the queue, and makes it if it is not there yet.
+    /// Returns the queue, which the first call makes.
     fn queue(&self, clock: &Clock) -> &Arc<ExpiryQueue> {
         let make = || ExpiryQueue::new(clock.clone(), self.stripes, self.lead);
         self.queue.get_or_init(|| Arc::new(make()))
     }
 
-    /// Returns the queue if something takes from it.
+    /// Returns the queue if a timer thread or a driver takes from it.
     fn running(&self) -> Option<&Arc<ExpiryQueue>> {
         // Ordering: pairs with the store in `runs`, so a thread that sees `true` sees the queue.
         if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
@@ -107,7 +107,7 @@ impl Timeouts {
         queue
     }
 
-    /// Ends the timer thread. No timeout expires after this.
+    /// Empties the queue and ends the timer threads, since the pool has ended. No limit expires after this.
     pub(crate) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
@@ -118,7 +118,7 @@ impl Timeouts {
     }
 }
 
-/// A timer thread, which counts as free from before its start. If this is dropped before it runs, the thread is lost.
+/// A timer thread, which counts as free from before its start. The thread is lost if this is dropped before `work`.
 struct TimerThread {
     pool: Arc<Pool>,
     queue: Arc<ExpiryQueue>,
@@ -132,7 +132,7 @@ impl TimerThread {
         Self { pool: Arc::clone(pool), queue: Arc::clone(queue), has_begun: false }
     }
 
-    /// Acts on what expires. See the head of the module for how many threads do so.
+    /// Acts on expired limits, until the queue is closed or two other timer threads are free.
     fn work(mut self) {
         self.has_begun = true;
         let Self { pool, queue, .. } = &self;
@@ -171,7 +171,7 @@ impl Drop for TimerThread {
     }
 }
 
-/// The queue that the timeouts of a task go to.
+/// The queue in which a task's limits are armed, and its clock.
 pub(super) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
@@ -179,14 +179,14 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Returns `None` if there has never been a timer thread: then the pool is at its end.
+    /// Returns `None` if the queue was never made, because the pool was already at its end.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
         Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
-    /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends first.
+    /// Has a timer thread act on `expiry` at `deadline`, unless the pool ends first. `None` if the queue is closed.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
@@ -195,7 +195,7 @@ impl Timer {
     }
 }
 
-/// An armed timeout. Dropping this disarms it.
+/// An armed expiry. Dropping this disarms the expiry.
 pub(super) struct TimeoutGuard {
     queue: Arc<ExpiryQueue>,
     ticket: Ticket,
@@ -208,7 +208,7 @@ impl Drop for TimeoutGuard {
 }
 
 impl Pool {
-    /// Ensures that there is a timer thread, unless the pool is at its end.
+    /// Ensures that a timer thread is running, or a driver takes its place, unless the pool is at its end.
     pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
         if self.queue.is_closed() {
             return Ok(());
@@ -220,7 +220,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts another timer thread if all are in user code, or have been lost.
+    /// Starts another timer thread if all are in user code or were lost. Emits an event if the start fails.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.extensions.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {
@@ -229,7 +229,7 @@ impl Pool {
         }
     }
 
-    /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
+    /// Starts a timer thread if one `is_needed`. Blocks while another thread is starting one.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
         let timers = &self.extensions.timeouts;
         self.start_helper("timeouts", is_needed, &|| timers.runs(), &|| {

@@ -1,6 +1,6 @@
-//! A fifth feature, by the recipe in `CONTRIBUTING.md`: a rate limit of a task, at most so many runs in a span. A run
-//! that would exceed it is planned for the moment when it no longer does. It stands behind the group, to show that a
-//! feature may refuse a run that already has its permit. It is compiled for the tests alone.
+//! A feature by the recipe in `CONTRIBUTING.md`, compiled for the tests alone: a rate limit, at most so many runs of a
+//! task in a span of time. A run that would exceed the limit is planned for the moment when it no longer would. The
+//! feature is asked after the group, to show that a feature may refuse a run that already has its permit.
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
@@ -45,7 +45,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_nanos(seconds * 1_000_000_000)
 }
 
-/// Runs a task like a worker that has taken it for this moment, and on time. Returns the verdict.
+/// Runs a task as a worker would that has taken it for `moment`, on time. Returns the verdict.
 fn run(task: &Arc<Task>, moment: Timestamp) -> Verdict {
     let manual = ManualClock::from_zero();
     manual.advance(Duration::from_nanos(moment.as_nanos()));
@@ -74,7 +74,7 @@ fn a_run_that_is_one_too_many_waits() {
     assert_eq!((run(&task, at(80)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(120)), 4));
 }
 
-/// A run that the gate leaves out leaves the code around it in place, for the next one.
+/// If the gate leaves a run out, the code around the body stays in place for the next run.
 #[test]
 fn a_wrapper_stays_when_a_run_is_left_out() {
     let (asked, wrapped) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));

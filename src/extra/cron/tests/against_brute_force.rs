@@ -1,5 +1,5 @@
-//! Compares the walk with brute force: around each change of each zone's offset, it asks `jiff` of every time of an
-//! expression whether and when a clock shows it. Also compares the fields with another crate.
+//! Compares the walk with brute force: around each change of a zone's offset, it asks `jiff`, for every time that an
+//! expression matches, whether and when a clock shows that time. Also compares the fields with another crate.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn civil(seconds: i64) -> DateTime {
     Offset::UTC.to_datetime(Timestamp::from_second(seconds).expect("it is near"))
 }
 
-/// The first moment after `before`, and up to `after`, at which the zone has this offset.
+/// Returns the first moment after `before`, and up to `after`, at which the zone has this offset.
 fn change_between(zone: &TimeZone, mut before: i64, mut after: i64, offset: Offset) -> i64 {
     while after - before > 1 {
         let middle = before + (after - before) / 2;
@@ -34,7 +34,7 @@ fn change_between(zone: &TimeZone, mut before: i64, mut after: i64, offset: Offs
     after
 }
 
-/// The moments at which a clock shows these times, by what `jiff` says of each.
+/// Returns the moments at which a clock shows these times, as `jiff` says.
 fn by_brute_force(
     times: &[(i64, AmbiguousOffset)],
     policy: Policy,
@@ -69,7 +69,7 @@ fn pick<'a>(numbers: &mut Numbers, from: &[&'a str]) -> &'a str {
     from[numbers.below(from.len() as u64) as usize]
 }
 
-/// An expression with runs in every stretch of a day or two.
+/// Makes an expression that often has runs within a day of a change.
 fn dense(numbers: &mut Numbers) -> String {
     let minute = match numbers.below(3) {
         0 => numbers.below(60).to_string(),
@@ -86,7 +86,7 @@ fn dense(numbers: &mut Numbers) -> String {
     format!("{minute} {hour} {}", pick(numbers, &days))
 }
 
-/// Compares all six policies for one expression around one change of the offset.
+/// Compares all six policies for one expression around one change of the offset. Returns how many moments it compared.
 fn compare(zone: &TimeZone, name: &str, change: i64, expression: &str) -> u64 {
     let fields: Fields = Expression::parse(expression).expect("it is good").fields;
     let (from, to) = (change - DAY, change + DAY);
@@ -107,8 +107,8 @@ fn compare(zone: &TimeZone, name: &str, change: i64, expression: &str) -> u64 {
     compared
 }
 
-/// Every zone from 1970 to 2040: every change of its offset, or as many as fit into a few seconds. Of zones that are
-/// alike in that time, only one.
+/// Every change of the offset in every zone from 1970 to 2040; a random tenth of the changes unless all rounds were
+/// asked for. Of zones that are alike in that time, only one is tested.
 #[test]
 fn the_walk_finds_what_brute_force_finds_in_every_zone() {
     let database = TimeZoneDatabase::bundled();
@@ -138,7 +138,7 @@ fn the_walk_finds_what_brute_force_finds_in_every_zone() {
     assert!(names > 500 && zones > 200 && changes > 100 && compared > 10_000);
 }
 
-/// An item of a field that both crates understand.
+/// Makes an item of a field that both crates understand.
 fn item(numbers: &mut Numbers, min: u64, max: u64) -> String {
     let mut value = || min + numbers.below(max - min + 1);
     let (one, other) = (value(), value());
@@ -162,8 +162,8 @@ fn field(numbers: &mut Numbers, min: u64, max: u64) -> String {
     }
 }
 
-/// A day field that means the same to both crates. They differ on `*/2`, which here, as in cronie, restricts the other
-/// day field and does not widen it.
+/// Makes a day field that means the same to both crates. They differ on `*/2`, which here, as in cronie, restricts the
+/// other day field and does not widen it.
 fn day(numbers: &mut Numbers) -> String {
     match numbers.below(6) {
         0 | 1 => "*".to_owned(),

@@ -38,7 +38,7 @@ fn what_means_the_same_is_the_same() {
         ("1,2,2-3,1 * * * *", "1-3 * * * *"),
     ];
     for (one, other) in same {
-        // Compared by the days that match, since equal fields may begin with `*` or not.
+        // The days that match are compared, since a field that begins with `*` may mean the same as one that does not.
         let [one, other] = [one, other].map(|text| (text, parse(text).fields));
         let dates = (0..4 * 365).map(|day| day * 86_400 + 1_700_000_000 / 86_400 * 86_400);
         for date in dates {
@@ -62,7 +62,7 @@ fn an_interval_is_what_begins_with_a_star() {
     }
 }
 
-/// The first days from 1 January 2026, a Thursday.
+/// Returns the first four matching days from 1 January 2026, a Thursday, on.
 fn days(text: &str) -> Vec<String> {
     let fields = parse(text).fields;
     let begin = super::second("2026-01-01T00:00:00Z");
@@ -84,7 +84,7 @@ fn a_day_field_that_begins_with_a_star_restricts_the_other() {
     assert_eq!(days("0 0 13 * */5"), ["02-13", "03-13", "09-13", "11-13"]);
 }
 
-/// The days that only cron has words for.
+/// The last day, the nearest weekday and the nth weekday of a month.
 #[test]
 fn last_nearest_and_nth_days_are_found() {
     assert_eq!(days("0 0 L * *"), ["01-31", "02-28", "03-31", "04-30"]);
@@ -99,7 +99,7 @@ fn last_nearest_and_nth_days_are_found() {
     assert_eq!(days("0 0 15W,L * MON#1"), ["01-05", "01-15", "01-31", "02-02"]);
 }
 
-/// Each says what was found, what is allowed, and where.
+/// Each error says what was found, what is allowed, and where.
 #[test]
 fn each_fault_is_shown_and_explained() {
     let faults = [
@@ -161,7 +161,7 @@ fn each_fault_is_shown_and_explained() {
     assert_eq!(refused("0 0 1,  * *").span(), Some(6..6));
 }
 
-/// An expression in another program's form is refused as a whole, and the error says what it is.
+/// An expression in another program's form is refused as a whole, and the error names the form.
 #[test]
 fn a_form_of_others_is_named() {
     let forms = [
@@ -181,7 +181,7 @@ fn a_form_of_others_is_named() {
     }
 }
 
-/// The replacements that an error proposes.
+/// Returns the replacements that an error proposes.
 fn proposals(error: &CronError) -> Vec<String> {
     let message = error.to_string();
     let all = message.split("write `").skip(1).filter_map(|rest| rest.split_once('`'));
@@ -205,7 +205,7 @@ fn each_proposal_is_good(text: &str) -> usize {
     proposals.len()
 }
 
-/// A descending range wraps around at the end of its field, and a step without a range goes on to that end.
+/// In a proposal, a descending range wraps around at the end of its field.
 #[test]
 fn a_proposal_means_what_was_meant() {
     let fields = [(0, 60, 0), (0, 24, 1), (1, 31, 2), (1, 12, 3), (0, 7, 4)];
@@ -240,7 +240,7 @@ fn what_never_matches_is_refused() {
         assert_eq!(error.kind(), CronErrorKind::NeverMatches, "{text}");
         assert_eq!(error.span(), Some(4..text.len()), "{text}");
     }
-    // These are rare.
+    // 29 February is rare, but it comes.
     assert_eq!(days("0 0 29 2 *").len(), 4);
     // A leap day falls on each weekday once in 28 years.
     for weekday in 0..7 {
@@ -282,7 +282,7 @@ proptest! {
     }
 }
 
-/// The property above is not vacuous: for these forms, which it draws, an error has proposals.
+/// The property above is not vacuous: for these forms, which the property draws, an error has proposals.
 #[test]
 fn each_form_has_a_proposal() {
     let forms =

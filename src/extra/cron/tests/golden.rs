@@ -1,20 +1,19 @@
 //! The golden rows: what runs when, in places whose clocks change in every known way. All moments are UTC, and a date
-//! stands for all times up to the next one. Two other programs confirmed them from the zone data before they became
-//! tests.
+//! stands for all times up to the next date. Two other programs confirmed the rows from the zone data before they
+//! became tests.
 
 use super::{POLICIES, bundled, moments, second};
 use crate::extra::cron::{Missing, Policy, Repeated, expression::Expression};
 
-/// A row of the table.
 struct Row {
     number: u8,
     zone: &'static str,
     expression: &'static str,
-    /// Whether the expression means an interval, by how its fields begin.
+    /// `true` if the expression means an interval, by how its fields begin.
     is_wildcard: bool,
     /// The moments under the default policy.
     moments: &'static str,
-    /// Those under the other policies, where they differ.
+    /// The moments under the other policies, where they differ.
     others: &'static [(&'static str, &'static str)],
 }
 
@@ -48,7 +47,7 @@ const ROWS: &[Row] = &[
         moments: "2026-03-08 06:00, 06:30, 07:00, 07:30",
         others: &[],
     },
-    // Every 15 minutes: no hole, no double.
+    // Every 15 minutes: none is missing, none comes twice.
     Row {
         number: 5, zone: "America/New_York", expression: "*/15 * * * *", is_wildcard: true,
         moments: "2026-03-08 06:30, 06:45, 07:00, 07:15, 07:30",
@@ -77,7 +76,7 @@ const ROWS: &[Row] = &[
         moments: "2026-11-01 07:00",
         others: &[],
     },
-    // Interval over the fold, in real order.
+    // An interval over the fold, in the order of real time.
     Row {
         number: 9, zone: "America/New_York", expression: "*/30 * * * *", is_wildcard: true,
         moments: "2026-11-01 04:30, 05:00, 05:30, 06:00, 06:30, 07:00, 07:30",
@@ -274,7 +273,7 @@ const CALENDAR: &[(u8, &str, &str, &str)] = &[
         "2026-02-06 00:00, 2026-02-13 00:00, 2026-02-20 00:00, 2026-02-27 00:00"),
 ];
 
-/// The moments of a list that names each date once.
+/// Returns the moments of a list that names each date once.
 fn listed(list: &str) -> Vec<i64> {
     let mut date = "";
     let times = list.split(", ").filter(|part| *part != "none").map(|part| {

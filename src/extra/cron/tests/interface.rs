@@ -21,7 +21,7 @@ fn at(seconds: u64, nanos: u32) -> SystemTime {
     UNIX_EPOCH + Duration::new(seconds, nanos)
 }
 
-/// The moments of an expression in a zone between two moments, by its own policy.
+/// Returns the moments of an expression in a zone between two moments, by the expression's own policy.
 fn found(expression: &str, zone: &str, from: &str, to: &str) -> Vec<i64> {
     by(None, expression, zone, from, to)
 }
@@ -56,7 +56,7 @@ fn moments_before_1970_are_moments() {
     assert!(UNIX_EPOCH.checked_add(far).is_none_or(|moment| second_of(moment) == i64::MAX));
 }
 
-/// A series ends there, without a panic.
+/// A series ends after the year 9999, without a panic.
 #[test]
 fn nothing_is_later_than_9999() {
     let daily = utc("0 0 * * *");
@@ -144,7 +144,7 @@ fn a_zone_has_to_be_known() {
     assert!(cron("0 0 * * *", "europe/london").is_ok());
 }
 
-/// The fault of the expression is found first.
+/// A fault of the expression is reported before an unknown zone.
 #[test]
 fn a_zone_is_looked_up_for_a_good_expression_only() {
     assert_eq!(cron("", "").map_err(|error| error.kind()).err(), Some(CronErrorKind::Syntax));
@@ -159,7 +159,7 @@ fn a_calendar_shows_what_it_is() {
     assert!(format!("{set:?}").contains("missing: Skip, repeated: Both"));
 }
 
-/// Returns the trigger's answer, and the moment that it has to come after.
+/// Returns the moment after which the trigger has to answer, and its answer.
 fn asked(calendar: &mut Cron) -> (SystemTime, Option<Due>) {
     let clock = Clock::default();
     let after = clock.read();

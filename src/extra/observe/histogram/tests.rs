@@ -8,7 +8,7 @@ fn recorded(values: impl IntoIterator<Item = Duration>) -> RunHistograms {
     recorded
 }
 
-/// A histogram takes as much memory as its page says, and never more.
+/// A histogram takes as much memory as its module says, and never more.
 #[test]
 fn a_distribution_has_all_its_buckets_from_the_beginning() {
     let mut histogram = Histogram::default();
@@ -34,7 +34,7 @@ fn each_bucket_ends_where_the_next_begins() {
     }
 }
 
-/// A quantile is at most a hundredth too long, from the shortest to the longest that is counted.
+/// A quantile is at most a hundredth too long, from 8 microseconds to a day.
 #[test]
 fn a_quantile_is_exact_to_a_hundredth() {
     let mut nanos = 8_192_u64;
