@@ -343,7 +343,7 @@ impl fmt::Display for PendingTask {
 /// The observable state as data for `serde`. Most types derive their form where they are declared. A **task id** is its
 /// text, `"2v-9qk0"`, in every format: a program in another language may read numbers as floating point, and lose the
 /// last digits of this one. A **pending task** is written as the snapshot that it is, and cannot be read back, because
-/// data cannot hold the task. An [`Instant`](std::time::Instant) means nothing in another process, so a pending task
+/// data cannot hold the task. An [`Instant`] means nothing in another process, so a pending task
 /// has its delay at the time of the snapshot; one that is never due has none.
 ///
 /// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test compares the
