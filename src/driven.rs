@@ -1,8 +1,7 @@
-//! The executor without threads: its caller runs the due tasks. The code peculiar to it is in the pool
-//! (`pool::driver`).
+//! The executor without threads: its caller runs the due tasks. Most of its code is in the pool (`pool::driver`).
 //!
-//! [`DrivenExecutor`] is not `Send`: if any thread might drive it, the pool could not tell that a wait for one of
-//! its tasks will never end.
+//! [`DrivenExecutor`] is not `Send`: if any thread could drive it, the pool could not tell which waits for its tasks
+//! will never end.
 
 use std::{
     fmt,

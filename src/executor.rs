@@ -1,10 +1,10 @@
 //! The public face of the crate: the executor, which owns a pool, and the handle, which uses it.
 //!
-//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to
-//! clone and keeps nothing alive. The owner dereferences to its handle, so each method exists once, and a
+//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to clone and
+//! does not keep the executor running. The executor dereferences to its handle, so each method exists once, and a
 //! function that only schedules takes a `&Handle` and accepts either type.
 
-// In the order of use: rustdoc shows their `impl` blocks in this order, before those of this file.
+// In the order of use: rustdoc shows the `impl` blocks of these modules in this order, before those of this file.
 mod submitting;
 
 mod stopping;
@@ -77,7 +77,7 @@ use crate::{
 #[doc(alias("ScheduledExecutorService", "newScheduledThreadPool", "thread_pool", "scheduler"))]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
-    /// `None` once the drop has nothing left to do.
+    /// `None` if a method that consumed the executor has left nothing for the drop to do.
     on_drop: Option<DropPolicy>,
 }
 

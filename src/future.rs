@@ -1,9 +1,9 @@
 //! The future: the caller's half of a task.
 //!
-//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)). It also holds
-//! the pool, for the clock, for a wait, and to move or cancel the task. A future that outlives its executor still
-//! works, because nothing is left to move. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
-//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
+//! The caller waits for the result through it, by blocking or by awaiting, with the same code ([`wait`](crate::wait)).
+//! The future also keeps the pool in memory, for the clock, for a wait, and to move or cancel the task; so it still
+//! works when it outlives its executor. [`ScheduledFuture<T>`] can take the result, and there is at most one for each
+//! task. [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
 
 mod task_handle;
 
@@ -133,7 +133,7 @@ impl<T: 'static> ScheduledFuture<T> {
 }
 
 impl<T> ScheduledFuture<T> {
-    /// `T` is the type of the task's result.
+    /// Makes the future of a task. `T` is the type of the task's result.
     #[inline]
     pub(crate) fn new(mut handle: TaskHandle) -> Self {
         if is_result::<T>() {

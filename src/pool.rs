@@ -6,30 +6,30 @@
 //!               └─────────── requeue ─────────────────┘
 //! ```
 //!
-//! Neither the queue nor a task knows the other: the pool joins them. It consists of parts. A part owns its
-//! state, answers for it, does not know the pool, and receives what it needs from others as arguments.
+//! The queue and the tasks do not know each other: the pool joins them. The pool consists of parts. Each part owns its
+//! state, keeps its invariants, does not know the pool, and receives as arguments what it needs from other parts.
 //!
 //! | part | what it owns | under which lock |
 //! |---|---|---|
-//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters |
+//! | [`queue`](crate::queue) | the pending tasks | those of the stripes, the ready list and the waiters |
 //! | [`Capacity`] | the bound on pending tasks, and the submitters that wait for room | its own |
-//! | [`Rejections`] | the handler for tasks that are not admitted, and its counts | one around the handler |
-//! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and that of the waits |
-//! | [`Spawner`] | what threads are started with | one around the factory |
+//! | [`Rejections`] | the handler for tasks that are not admitted, and the counts of such tasks | one around the handler |
+//! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and the join registry's |
+//! | [`Spawner`] | the thread factory, and the settings of new threads | one around the factory |
 //! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the live groups | that of their list |
-//! | [`PoolExtensions`] | what the features keep: the thread for time limits, and its queue | those of that queue |
-//! | [`Callbacks`] | what the builder was given; it never changes | none |
+//! | [`PoolExtensions`] | what the features keep: the thread that expires time limits, and its queue | those of that queue |
+//! | [`Callbacks`] | the hooks and decorators of the builder; they never change | none |
 //!
-//! [`Pool`] has the protocols, whose steps need several parts at once:
+//! [`Pool`] implements the protocols, whose steps need several parts at once:
 //!
 //! | protocol | its steps |
 //! |---|---|
 //! | [`submitting`] | offer, rescue and rejection |
 //! | [`worker`] | take, run, queue again |
-//! | [`driver`] | the same, in place of all threads |
-//! | [`staffing`] | start a worker, and go without one |
+//! | [`driver`] | the same, on the thread of the caller |
+//! | [`staffing`] | start a worker, or go on without one |
 //! | [`deadlock`] | enter a wait, or refuse it |
 //! | [`shutdown`] | stop, tidy, and wait for the end |
 //! | this file | cancel a task, and take out or move its entry |
@@ -39,27 +39,28 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. When it
-//! returns, the entry is gone, and the closure has been dropped unless the task is running. Three steps of other
-//! threads can fall between those two:
+//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. If this call
+//! ended the task, then at its return the entry is gone, and the closure has been dropped unless the task is running.
+//! Three steps of other threads can interfere:
 //!
 //! * *A worker takes the entry*: it finds nothing to run, and drops the node.
-//! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and this thread
-//!   takes the entry out again) or after it (and the worker queues nothing).
+//! * *A worker queues the task again*: it does so under the task's lock. If that is before the decision, the cancelling
+//!   thread takes the entry out; if it is after the decision, the worker queues nothing.
 //! * *The slot goes to another entry*: the queue compares the sequence, and removes nothing.
 //!
 //! # Moving an entry
 //!
-//! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task), when a group lets its task start, and when a timer is reset. The thread takes the same two
-//! locks as for queuing a task again, in the same order. After the owner is dropped, or after `shutdown_now`, a request
-//! has no effect. In a closed queue an entry can only move earlier, because a shutdown decides by the deadlines that it
-//! finds there.
+//! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task),
+//! when a group lets its task start, and when a timer is reset. The moving thread takes the same two locks as one that
+//! queues a task again, in the same order. After the owner's drop or `shutdown_now`, a request has no effect. In a
+//! closed queue an entry can only move earlier, because a shutdown decides by the deadlines that it finds there.
 //!
-//! The entry may have been parked, because its task was paused, waited for its group, or is on demand. No worker stays
-//! for a parked entry. So a thread that has moved an entry does what a submission does: it wakes a waiter, and then
-//! checks whether any worker will take it ([`Pool::compensate`]). By the rule in [`workers`], the task is newly queued.
+//! The entry may have been parked, because its task was paused, was waiting for its group, or is on demand. No worker
+//! stays for a parked entry. So a thread that has moved an entry wakes a waiter, and then checks whether any worker
+//! will take the entry ([`Pool::compensate`]), as a submission does: for the rule in [`workers`], the task is newly
+//! queued.
 //!
-//! What a task costs: `docs/decisions/cost.md`. Which thread is woken, and when none is: [`queue`](crate::queue).
+//! `docs/decisions/cost.md` has the costs; [`queue`](crate::queue) says which thread is woken, and when none is.
 
 mod admission;
 mod deadlock;
@@ -111,11 +112,11 @@ pub(crate) struct Config {
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
     pub(crate) timer_slack: Duration,
-    /// How long before a deadline a worker wakes; see `Builder::precise`.
+    /// How long before a deadline a worker wakes up; see `Builder::precise`.
     pub(crate) lead: Duration,
-    /// `None` for the system's, which not every target has.
+    /// `None` for the system's clock, which not every target has.
     pub(crate) clock: Option<Clock>,
-    /// The pool has a [`driver`] in place of threads.
+    /// True if the pool has a [`driver`] in place of threads.
     pub(crate) is_driven: bool,
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
@@ -123,13 +124,13 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
-    /// How long a run may take unreported, if its task sets no limit of its own.
+    /// A run that takes at least this long is reported, unless its task has a limit of its own.
     pub(crate) warn_after: Option<Duration>,
     pub(crate) submitter_span: bool,
 }
 
 impl Config {
-    /// Returns the default factory, which starts threads of `std`, and the default handler, which fails the submission.
+    /// Returns the defaults: a factory of `std` threads, and a handler that fails the submission.
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
         (
@@ -147,11 +148,11 @@ type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// Returns the code around a task's runs that reports each run of this length or longer.
+    /// Makes the code around a task's runs that reports each run of the given length or longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
-/// The effect of a cancellation on a running body. Java: `mayInterruptIfRunning`.
+/// What a cancellation does to a running body. Java: `mayInterruptIfRunning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfRunning {
     Signal,
@@ -170,15 +171,15 @@ pub(crate) struct Pool {
     pub(crate) policies: Policies,
     /// The parent of every task's token; `shutdown_now` cancels it.
     pub(crate) token: CancellationToken,
-    /// The tasks that have ended, if a report is asked for.
+    /// The tasks that have ended since a shutdown report was first asked for.
     pub(crate) log: EndLog,
     pub(crate) extensions: PoolExtensions,
     pub(crate) is_driven: bool,
     pub(crate) warn_after: Option<Duration>,
     submitter_span: bool,
-    /// True if each task gets something from the pool when it is submitted.
+    /// True if each submitted task gets a decorator, a watch for slow runs, or its submitter's span.
     pub(crate) extends_submissions: bool,
-    /// True if each take has further steps, for a bound or for an observer.
+    /// True if each take of a task has further steps, for a bound or for an observer.
     follows_takes: bool,
 }
 
@@ -226,12 +227,12 @@ impl Pool {
         &self.clock
     }
 
-    /// Returns the span of the calling thread for a task that it submits, if tasks keep it.
+    /// Returns the calling thread's span, if tasks are to keep the span of their submitter.
     pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
         if self.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
-    /// Returns the context of a task that leaves the pool without having run.
+    /// Returns what a task keeps of this executor when it is rejected or drained.
     pub(crate) fn detached_context(&self) -> DetachedContext {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }
@@ -239,8 +240,8 @@ impl Pool {
     // Cancelling.
 
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it. `ticket` is the
-    /// one with which the task was submitted. With [`IfRunning::Signal`] it cancels the token of a running body, even
-    /// if the task was cancelled before.
+    /// one with which the task was submitted. With [`IfRunning::Signal`], also cancels the token of a running body,
+    /// even if the task was cancelled before.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -253,8 +254,8 @@ impl Pool {
         self.take_out(task, ticket, found, if_running)
     }
 
-    /// Takes a just-ended task out of the queue, or asks its body to stop. `found` says where the task was when it was
-    /// ended. Returns `true` unless that was too late.
+    /// Takes a task that has just ended out of the queue or, with [`IfRunning::Signal`], asks its running body to stop.
+    /// `found` says where the call that ended the task found it. Returns `false` if that call came too late.
     #[inline(always)]
     pub(crate) fn take_out(
         &self,
@@ -283,7 +284,7 @@ impl Pool {
         true
     }
 
-    /// Called when a non-worker thread has taken a task out of the queue. The caller holds no lock.
+    /// Called after a thread has taken a task out of the queue without running it. The caller holds no lock.
     #[inline(always)]
     pub(crate) fn entry_removed(&self) {
         self.capacity.release();
@@ -293,9 +294,9 @@ impl Pool {
         }
     }
 
-    /// Takes a pending task out of the queue, and ends it. Returns `true` if it was pending.
+    /// Takes a task out of the queue, and ends it as removed. Returns `false` if it was not in the queue.
     pub(crate) fn remove_pending(&self, task: &Task, ticket: Ticket) -> bool {
-        // First out of the queue, so that it cannot begin to run in between.
+        // Out of the queue first, so that no worker can take the task in between.
         let is_removed = task.find_entry(ticket, |ticket| self.remove(ticket).then_some(()));
         if is_removed.is_some() {
             self.end_as_cancelled(task, ticket.sequence, CancelReason::Removed);
@@ -303,7 +304,7 @@ impl Pool {
         is_removed.is_some()
     }
 
-    /// Ends a task as cancelled, unless it has ended.
+    /// Ends a task as cancelled, unless it has ended already, and enters it into the log.
     fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
         let found = task.end_as_cancelled(id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
@@ -312,7 +313,7 @@ impl Pool {
         found
     }
 
-    /// Ends a task that had to leave the queue, and reports it if it is a series.
+    /// Ends a task that was forced out of the queue. If this call ended it and it is periodic, also reports `why`.
     fn displace(&self, task: Arc<Task>, id: u64, reason: CancelReason, why: &'static str) {
         let found = self.end_as_cancelled(&*task, id, reason);
         if found != Cancellation::TooLate && task.is_periodic() {
@@ -323,13 +324,13 @@ impl Pool {
 
     // Moving an entry.
 
-    /// Returns the entry of a task, for the task to move. The caller then [calls a worker](Self::call_worker), holding
-    /// no lock.
+    /// Returns the value through which a task moves its entry. The caller then [calls a worker](Self::call_worker),
+    /// holding no lock.
     pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
 
-    /// Passes the mover of a task's entry to `act`, and calls a worker if the entry was moved.
+    /// Passes `act` a function that moves a task's entry, and then [calls a worker](Self::call_worker).
     #[inline]
     pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
@@ -342,7 +343,7 @@ impl Pool {
         done
     }
 
-    /// Wakes the waiter that must learn of the moved entry, and starts a worker if none would come.
+    /// Wakes the waiter that must learn of a moved entry, and starts a worker if none would take the entry.
     pub(crate) fn call_worker(self: &Arc<Self>, entry: QueuedEntry<'_>) {
         wake_all(entry.wake);
         if entry.is_moved {
@@ -351,11 +352,11 @@ impl Pool {
     }
 }
 
-/// The entry of one task, for the task to move, and the wake-up that the thread then owes.
+/// Moves the queue entry of one task, and keeps the waker that the moving thread has to call afterwards.
 #[must_use = "a task that is due would wait"]
 pub(crate) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
-    /// The one the task was submitted with.
+    /// The ticket with which the task was submitted.
     ticket: Ticket,
     is_moved: bool,
     wake: Option<Waker>,
@@ -375,9 +376,9 @@ impl QueuedEntry<'_> {
     }
 }
 
-/// Adds one to a list of things that end by themselves, such as threads, and whose memory is then to be freed. When the
-/// list is full, this returns those that have ended, for the caller to drop, and gives the list twice the room that it
-/// needs. So each is checked twice on average.
+/// Adds `one` to a list of things that end by themselves, such as threads. When the list is full, this removes those
+/// that have ended, returns them for the caller to drop, and makes room for as many again as are left. So an addition
+/// costs at most two checks on average.
 pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut gone = Vec::new();
     if kept.len() == kept.capacity() {
@@ -392,7 +393,7 @@ pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool
 mod tests {
     use super::*;
 
-    /// Of many that are added, each is checked only a few times.
+    /// However many elements are added, there are at most two checks for each.
     #[test]
     fn who_lives_is_not_asked_at_each_addition() {
         const MANY: usize = 10_000;
@@ -408,7 +409,7 @@ mod tests {
         assert_eq!(kept.len(), MANY);
     }
 
-    /// Of those that end one after the other, only a few are kept, and each is returned once.
+    /// Of elements that end one after the other, only a few are kept, and each is returned once.
     #[test]
     fn who_has_gone_is_not_kept() {
         let (mut kept, mut gone) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
-//! A shutdown with a deadline: its limits ([`Grace`]), and its report of the tasks that ended while it went on.
+//! A shutdown with a deadline: its limits ([`Grace`]), and its report of what became of the tasks.
 //!
-//! Nothing is recorded until a caller asks for a report; from then on the [`EndLog`] has each task that ends. The
-//! report takes the tasks that still run from the workers' statistics.
+//! Nothing is recorded until a caller asks for a report; from then on the [`EndLog`] records each task that ends. The
+//! report takes the tasks that are still running from the workers' statistics.
 
 use std::{fmt, time::Duration};
 
@@ -103,7 +103,7 @@ impl ShutdownReport {
     }
 }
 
-/// One line for a log: how many tasks ran and were cancelled, and which ones still run.
+/// One line for a log: how many tasks ran and were cancelled, and which ones are still running.
 ///
 /// `not terminated: 12 ran, 3 cancelled, 1 still running: 2v-9qk0 "upload"`
 impl fmt::Display for ShutdownReport {
@@ -155,7 +155,7 @@ impl EndLog {
         }
     }
 
-    /// Enters a task by how it has ended, unless it has been entered already.
+    /// Enters a task as run or as cancelled, unless it has been entered already.
     #[cold]
     fn enter(&self, id: u64, name: Option<Arc<str>>, is_cancelled: bool) {
         let summary = TaskSummary::new(id, name);

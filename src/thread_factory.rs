@@ -1,4 +1,4 @@
-//! The thread factory, the worker that it is handed to run, and the settings that a pool starts its threads with.
+//! The thread factory, the worker that it is given to run, and the settings that a pool starts its threads with.
 
 use std::{fmt, io, time::Duration};
 
@@ -126,13 +126,13 @@ pub(crate) struct Spawner {
     /// The prefix of the threads' names.
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
-    /// How late the system may wake a thread.
+    /// How much later than requested the system may wake a thread.
     pub(crate) timer_slack: Duration,
 }
 
 impl Spawner {
-    /// Has the factory start a thread. If the factory panicked, the error comes with the payload, whose drop is user
-    /// code.
+    /// Has the factory start a thread. If the factory panicked, the error comes with the panic's payload, whose drop is
+    /// user code.
     pub(crate) fn new_thread(
         &self,
         name: String,

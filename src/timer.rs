@@ -1,7 +1,7 @@
 //! Async timers: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and [`timeout`](Handle::timeout), on any
 //! runtime and without one.
 //!
-//! They are entries of the executor's own queue, beside its tasks, so they are as exact as tasks, and cost as much.
+//! Timers are entries of the executor's own queue, beside its tasks, so they are as exact as tasks, and cost as much.
 //!
 //! ```text
 //!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker wakes the last waker
@@ -17,9 +17,9 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! The alarm in the queue wakes its waker, unless the timer has taken the alarm out ([`task`](crate::task)). A poll
-//! before the deadline looks for the alarm. If it is there, it has yet to go off; if it is gone, the pool has ended it,
-//! since no worker takes it before its deadline. A reset that does not find the alarm forgets it.
+//! The alarm in the queue calls its waker, unless the timer has taken the alarm out ([`task`](crate::task)). A poll
+//! before the deadline looks for the alarm. If the alarm is there, it has yet to go off; if it is gone, the pool has
+//! ended it, since no worker takes it before its deadline. A reset that does not find the alarm forgets it.
 
 use std::{
     error::Error,
@@ -146,12 +146,12 @@ impl Handle {
 pub struct Sleep {
     pool_ref: PoolRef,
     deadline: Timestamp,
-    /// The alarm in the queue, from a poll that finds the deadline ahead until one that finds the alarm gone.
+    /// The alarm in the queue, from a poll before the deadline until a poll or a reset that finds the alarm gone.
     entry: Option<(Ticket, WakerId)>,
 }
 
-/// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive, so
-/// no other can have the same address.
+/// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive, so no
+/// other waker can have the same addresses.
 type WakerId = (usize, usize);
 
 fn id_of(waker: &Waker) -> WakerId {
@@ -189,9 +189,9 @@ impl Sleep {
         self.move_to(self.clock().deadline_of(instant));
     }
 
-    /// If the entry is gone, the timer has been woken, or is about to be, and its next poll makes another entry. An
-    /// entry that may not be put off, because the executor was shut down, stays where it is; the poll that it causes
-    /// finds that it was too early.
+    /// Moves the deadline, and the entry with it. If the entry is gone, its waker has been called, or is about to be,
+    /// and the next poll makes another entry. An entry that may not move later, because the executor was shut down,
+    /// stays where it is, and the poll that it causes is too early.
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {
@@ -229,9 +229,10 @@ impl Sleep {
         Poll::Pending
     }
 
-    /// The entry has gone off, or the pool has ended it. The clock is read *afterwards*: if the deadline has not come
-    /// by then, the pool has ended it, since no worker takes an entry before its deadline. How the pool was shut down
-    /// is not known once it has terminated, so that is not part of the reason.
+    /// Returns the answer of a poll that finds its entry gone: gone off, or ended by the pool. The clock is read
+    /// *afterwards*: if the deadline has not come by then, the pool has ended the entry, since no worker takes it
+    /// before its deadline. How the pool was shut down is not known once it has terminated, so the reason does not
+    /// tell.
     ///
     /// A poll with another waker comes here as well. If it made another entry instead, a submitter that discards the
     /// oldest entry to make room for its own could go on for as long as the timer is polled.
@@ -255,7 +256,7 @@ impl Sleep {
         Ok(())
     }
 
-    /// Takes the entry out. Returns `false` if it was gone.
+    /// Takes the entry, if there is one, out of the queue. Returns `false` if it was no longer there.
     #[inline]
     fn leave(&mut self) -> bool {
         let Some((ticket, _)) = self.entry.take() else { return true };

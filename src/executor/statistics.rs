@@ -1,16 +1,16 @@
 //! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, the running
-//! and the pending tasks, and all of these as data for `serde`.
+//! and the pending tasks, and the form of this state for `serde`.
 //!
-//! The counts are read under the lock of the workers and then all locks of the queue: meanwhile no worker is added
-//! or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and is neither
-//! counted as ended nor back in the queue, is active:
+//! The counts are read under the lock of the workers and then all locks of the queue: while they are read, no worker is
+//! added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and is
+//! neither counted as ended nor back in the queue, is *active*:
 //!
 //! ```text
 //!   active = taken − returned − ended        (each worker counts what ended: `crate::statistics`)
 //! ```
 //!
 //! So the equations that [`Statistics`] documents hold at any time. `active <= pool_size` holds because a worker is
-//! counted when it begins, and counts the end of its task before it takes another.
+//! counted before it takes its first task, and counts the end of each task before it takes another.
 
 use std::{
     fmt,
@@ -279,7 +279,7 @@ impl RunningTask {
     }
 }
 
-/// The task, and how long it has run.
+/// Shows the task, and how long it has been running.
 impl fmt::Display for RunningTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for {:?}", self.task, self.running_for)
@@ -309,7 +309,7 @@ impl PendingTask {
         Self {
             next_run: clock.instant_of(deadline),
             delay: deadline.delay_at(clock.read()),
-            // The run count of a task that has begun since cannot be read.
+            // The run count of a task that is running by now cannot be read.
             run_count: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
             handle: TaskHandle::new(task, pool_ref.clone(), ticket),
@@ -343,8 +343,8 @@ impl fmt::Display for PendingTask {
 /// The observable state as data for `serde`. Most types derive their form where they are declared. A **task id** is its
 /// text, `"2v-9qk0"`, in every format: a program in another language may read numbers as floating point, and lose the
 /// last digits of this one. A **pending task** is written as the snapshot that it is, and cannot be read back, because
-/// data cannot hold the task. An [`Instant`] means nothing in another process, so a pending task
-/// has its delay at the time of the snapshot; one that is never due has none.
+/// data cannot hold the task. An [`Instant`] means nothing in another process, so a pending task has its delay at the
+/// time of the snapshot; one that is never due has none.
 ///
 /// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test compares the
 /// two. Fields may be added.
@@ -372,7 +372,7 @@ mod serialized {
         }
     }
 
-    /// Includes the task's current state.
+    /// Writes the snapshot, and the task's current state.
     impl Serialize for PendingTask {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut shown = serializer.serialize_struct("PendingTask", 6)?;

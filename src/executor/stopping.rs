@@ -1,8 +1,8 @@
-//! Stopping an executor, by its verbs or by the drop of its owner, and waiting for its end. The protocol is the pool's
+//! Stopping an executor, by a method or by dropping its owner, and waiting for termination. The protocol is the pool's
 //! (`pool::shutdown`).
 //!
-//! A [`Handle`] begins a shutdown, waits for its end, and asks how far it has come. The verbs that consume the
-//! owner leave nothing for its drop to do; otherwise the drop stops the pool by its [`DropPolicy`].
+//! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. Those that
+//! consume the owner leave nothing for its drop to do; otherwise the drop stops the pool by its [`DropPolicy`].
 
 use std::{
     future::Future,
@@ -295,7 +295,7 @@ pub enum DropPolicy {
 }
 
 impl DropPolicy {
-    /// Stops the pool as the drop of its owner does. Returns the policy that applied, which a panic changes.
+    /// Stops the pool as its owner's drop does. Returns the policy that applied: `ShutdownNow` if the thread panics.
     pub(crate) fn carry_out(self, pool: &Arc<Pool>) -> Self {
         let policy = if thread::panicking() { Self::ShutdownNow } else { self };
         match policy {

@@ -1,4 +1,4 @@
-//! The verbs that submit. Each is the short form of the one on [`TaskBuilder`], where closures become tasks.
+//! The methods that submit: short forms of those of [`TaskBuilder`], where closures become tasks.
 
 use std::{error::Error, time::Duration};
 

@@ -1,6 +1,6 @@
-//! Properties that cannot be seen from outside: how many threads wake for a task, counted by the
-//! manual clock, which sees every wake-up; where in the queue a periodic task is; and the full
-//! queue, whose capacity is small in the crate's own tests.
+//! Properties that cannot be seen from outside: how many threads wake for a task, counted by the manual clock, which
+//! sees every wake-up; where in the queue a periodic task is; and the full queue, whose capacity is small in the
+//! crate's own tests.
 
 use std::{
     sync::{
@@ -25,8 +25,8 @@ fn executor(workers: usize) -> (ManualClock, ScheduledThreadPoolExecutor) {
     (clock, executor)
 }
 
-/// ST-001: one fixed-rate task keeps one or two of a hundred workers awake, not all: a thousand
-/// runs cause at most two wake-ups each.
+/// ST-001: one fixed-rate task keeps one or two of a hundred workers awake, not all: a thousand runs cause at most two
+/// wake-ups each.
 #[test]
 fn one_periodic_task_does_not_wake_a_hundred_workers() {
     const RUNS: usize = 1_000;
@@ -46,9 +46,9 @@ fn one_periodic_task_does_not_wake_a_hundred_workers() {
     beat.cancel();
 }
 
-/// G9: several threads wait on an auto-advancing clock, some for less time than their task takes.
-/// Each times out at its own limit or gets its result, because the clock does not advance to the
-/// next deadline before a thread that it has woken has returned from its wait.
+/// G9: several threads wait on an auto-advancing clock, some for less time than their task takes. Each times out at its
+/// own limit or gets its result, because the clock does not advance to the next deadline before a thread that it has
+/// woken has returned from its wait.
 #[test]
 fn each_waiter_gets_its_own_answer() {
     const THREADS: u64 = 8;
@@ -78,8 +78,8 @@ fn each_waiter_gets_its_own_answer() {
     }
 }
 
-/// CN-041: with no core threads and a task that is due in an hour there is one worker, and it
-/// sleeps: it does not wake while a thousand keep-alives pass.
+/// CN-041: with no core threads and a task that is due in an hour there is one worker, and it sleeps: it does not wake
+/// while a thousand keep-alives pass.
 #[test]
 fn the_last_worker_sleeps_until_the_task_is_due() {
     let clock = ManualClock::new();
@@ -106,9 +106,8 @@ fn the_last_worker_sleeps_until_the_task_is_due() {
     assert_eq!(executor.pool_size(), 0);
 }
 
-/// For two periodic tasks, two of four core threads that may time out stay: the leader and the
-/// deputy. They are the same two throughout; each run wakes one of them, and between the runs no
-/// thread wakes.
+/// For two periodic tasks, two of four core threads that may time out stay: the leader and the deputy. They are the
+/// same two throughout; each run wakes one of them, and between the runs no thread wakes.
 #[test]
 fn two_periodic_tasks_keep_two_workers_and_wake_one_per_run() {
     let clock = ManualClock::new();
@@ -136,8 +135,8 @@ fn two_periodic_tasks_keep_two_workers_and_wake_one_per_run() {
     drop(beats);
 }
 
-/// When the last task is cancelled, the worker that stayed for it retires: at once if it has been
-/// idle for the keep-alive, not when the task would have been due.
+/// When the last task is cancelled, the worker that stayed for it retires: at once if it has been idle for the
+/// keep-alive, not when the task would have been due.
 #[test]
 fn a_cancelled_task_does_not_keep_the_last_worker() {
     let clock = ManualClock::new();

@@ -1,6 +1,6 @@
-//! A handle to a task: everything that can be done to it, except taking its result. It is compiled once, not once for
-//! each result type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` has
-//! the verbs that change when it runs, and says what they race with.
+//! A handle to a task, for everything except taking its result. Its code is compiled once, not once for each result
+//! type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` has the methods that change
+//! when the task runs, and says what they race with.
 
 use std::{fmt, task::Waker, time::Duration};
 
@@ -27,20 +27,20 @@ pub struct TaskHandle {
     id: u64,
     /// The queue slot that the task was given when it was submitted.
     slot: u32,
-    /// What its drop does besides releasing the task, as bits. An atomic has no unused values, so a `Result` with a
-    /// future keeps its variant in a pointer and is moved by whole words.
+    /// What the drop of the handle does besides releasing the task, as bits. An atomic has no unused values, so a
+    /// `Result` with a future keeps its variant in a pointer and is moved by whole words.
     at_drop: AtomicU8,
 }
 
-/// The handle is a clone, made by `task_handle()`.
+/// The handle is a clone, as `task_handle()` returns.
 const BESIDE: u8 = 1;
 /// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result: other handles would keep it, or it may be an `Err`.
+/// The drop gives up the result: another handle would keep it, or it may be an `Err` to be reported.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;
-/// And asks a running body to stop.
+/// The drop, which cancels the task, also asks a running body to stop.
 pub(super) const SIGNALS: u8 = 16;
 
 /// Cancellation of a task. Each of these methods returns `true` if it had an effect, and `false` if it came too late.
@@ -128,7 +128,7 @@ impl TaskHandle {
         Ok(has_ended)
     }
 
-    /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
+    /// Takes the task out of the queue of `pool`, and ends it. Returns `false` if it is not in that queue.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(self.pool_ref.pool(), pool) && pool.remove_pending(self.task(), self.ticket())
     }
@@ -239,7 +239,6 @@ impl TaskHandle {
         Self { task: Contained::new(task), pool_ref, id, slot, at_drop: AtomicU8::new(0) }
     }
 
-    /// Sets whether the drop also does these things.
     #[inline]
     pub(super) fn set_at_drop(&mut self, things: u8, are_done: bool) {
         let bits = self.at_drop.get_mut();
@@ -267,12 +266,12 @@ impl TaskHandle {
         Ticket { slot: self.slot, sequence: self.id }
     }
 
-    /// Returns where a panic in the drop of the result is reported.
+    /// Returns where a panic in a drop of the task's values is reported.
     fn drops(&self) -> Drops<'_> {
         self.pool().callbacks.hooks.drops(self.id)
     }
 
-    /// Blocks until the task has ended; spins for a while before it sleeps.
+    /// Blocks until the task has ended; spins for a while before it sleeps. Fails if the wait could never end.
     pub(super) fn wait(&self) -> Result<(), WouldDeadlock> {
         if self.is_current() && self.needs_worker_of(self.pool()) {
             return Err(WouldDeadlock(()));
@@ -321,7 +320,7 @@ impl TaskHandle {
 
 impl Clone for TaskHandle {
     fn clone(&self) -> Self {
-        // Relaxed: only the drop reads it, which comes after every use.
+        // Relaxed: the bit that a clone sets matters only to the drop, which comes after every use.
         let at_drop = self.at_drop.load(Ordering::Relaxed);
         if at_drop & BESIDE == 0 {
             self.at_drop.store(at_drop | GIVES_UP, Ordering::Relaxed);

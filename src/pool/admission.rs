@@ -1,21 +1,21 @@
-//! Admission control outside the queue: the bound on pending tasks, and the handler for refused tasks.
+//! Admission control outside the queue: the bound on pending tasks, and the handler for tasks that are not admitted.
 //!
 //! # Capacity
 //!
 //! The thread that takes a task out of the queue, to run or to drop it, releases the task's permit. A worker queues a
-//! periodic task again even beyond the bound ([`force_acquire`]): a full queue must not end a series.
+//! task again even beyond the bound ([`force_acquire`]): the bound must not end a series.
 //!
-//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time runs out
-//! concurrently passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the permit for
-//! which another was woken; it then leaves the list, so it gets no later wake-up. So no permit stays unused while a
+//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter that concurrently
+//! gives up passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the permit for which
+//! another waiter was woken; it then leaves the list, so it gets no later wake-up. So no permit stays unused while a
 //! submitter waits.
 //!
-//! Once the queue is closed there is no bound: every submitter may acquire, and the queue refuses the task and says
-//! why. A submitter asks whether the queue is closed (`is_closed`, an atomic read), and is listed, under the capacity's
-//! lock; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
+//! Once the queue is closed there is no bound: every submitter gets a permit, and the queue refuses the task and says
+//! why. Under the capacity's lock, a submitter reads whether the queue is closed (`is_closed`, an atomic), and is
+//! listed; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
 //!
-//! A listed waiter also asks its task's group. A thread that shuts a group down first marks it, under the group's lock,
-//! and then wakes all submitters. Those with one of its tasks give up, so as not to delay its end; the others wait on.
+//! A listed submitter also checks its task's group. A thread that shuts a group down first marks it, under the group's
+//! lock, and then wakes all submitters: those with a task of this group give up, so as not to delay its end.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before
@@ -32,17 +32,17 @@ use crate::{
 /// The permits for pending tasks, if there is a bound.
 pub(crate) struct Capacity {
     pub(crate) bound: Option<usize>,
-    /// How many permits are acquired; not counted without a bound.
+    /// The number of permits in use; stays 0 if there is no bound.
     acquired: Watched<usize>,
 }
 
-// Only pools with a bound call the functions that are not inlined, so the others pay for one test.
+// Only pools with a bound call the functions that are not inlined, so other pools pay for a single test.
 impl Capacity {
     pub(super) fn new(bound: Option<usize>) -> Self {
         Self { bound, acquired: Watched::default() }
     }
 
-    /// Acquires a permit if one is left, or if the queue is closed.
+    /// Acquires a permit if one is left or the queue is closed. Returns `true` if it has, or if there is no bound.
     #[inline]
     pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
         self.bound.is_none_or(|bound| self.acquire(bound, is_closed))
@@ -60,8 +60,8 @@ impl Capacity {
         }
     }
 
-    /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`. A thread
-    /// that makes this true does so before it [wakes](Self::wake_all) the submitter.
+    /// Blocks until it has [acquired](Self::try_acquire) a permit, until the deadline, or until `gives_up` returns
+    /// `true`. A thread that makes `gives_up` true does so before it [wakes](Self::wake_all) the submitters.
     pub(super) fn acquire_before(
         &self,
         clock: &Clock,
@@ -80,14 +80,14 @@ impl Capacity {
             }
         });
         let room = room.unwrap_or(Room::TimeIsUp);
-        // A waiter that is no longer listed was woken for a permit, which is still free.
+        // A waiter that is no longer listed was woken, perhaps for a permit that is still free.
         if room != Room::Acquired && !self.acquired.forget(&mut place) {
             self.acquired.lock().wake_one();
         }
         room
     }
 
-    /// Releases a permit, and wakes a submitter that waits for one.
+    /// Releases a permit, and wakes a submitter that is waiting for one.
     #[inline]
     pub(crate) fn release(&self) {
         if self.bound.is_some() {
@@ -102,7 +102,7 @@ impl Capacity {
         acquired.wake_one();
     }
 
-    /// Wakes all waiting submitters, after the queue has been closed or a group has been shut down.
+    /// Wakes all waiting submitters. Called after the queue has been closed or a group has been shut down.
     pub(crate) fn wake_all(&self) {
         self.acquired.lock().wake_all();
     }
@@ -114,12 +114,11 @@ fn grant(acquired: &mut usize, bound: usize, is_closed: impl FnOnce() -> bool) -
     is_granted.then_some(())
 }
 
-/// The rejection handler of a pool, and what became of the tasks that were not admitted.
 pub(crate) struct Rejections {
     pub(crate) handler: Replaceable<dyn RejectedExecutionHandler>,
     /// The number of submissions that were not admitted.
     pub(super) rejected: AtomicU64,
-    /// How many of these ran on the thread that submitted them, and how many of those runs failed.
+    /// How many rejected tasks ran on the submitting thread, and how many of these runs failed (`caller_panics`).
     caller_runs: AtomicU64,
     caller_panics: AtomicU64,
 }
@@ -151,7 +150,7 @@ impl Rejections {
         self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
     }
 
-    /// Returns the three counts, in the order of the fields.
+    /// Returns `rejected`, `caller_runs` and `caller_panics`.
     pub(crate) fn counts(&self) -> [u64; 3] {
         let counts = [&self.rejected, &self.caller_runs, &self.caller_panics];
         counts.map(|count| count.load(Ordering::Relaxed))

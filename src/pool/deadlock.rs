@@ -3,38 +3,38 @@
 //! A worker that waits without a limit for other workers runs nothing meanwhile. Two kinds of such waits are refused:
 //!
 //! * *A task waits for itself*, which the waiter detects (`TaskHandle::wait`).
-//! * *No worker is left to do the awaited work*: every other worker already waits, without a limit, for something that
-//!   has not happened, and the pool has all its workers, or can start no more.
+//! * *No worker is left to do the awaited work*: every other worker is already waiting, without a limit, for something
+//!   that has not happened, and the pool has as many workers as it may have, or cannot start another.
 //!
-//! The pool looks for no other cycle ([`WouldDeadlock`] names them). The [`JoinRegistry`](super::workers) lists what
-//! workers wait for: a task, a body, or whatever a user announces ([`Handle::enter_wait`](crate::Handle::enter_wait)).
-//! Each [`Awaited`] says whether it is stuck.
+//! The pool does not detect other cycles, which [`WouldDeadlock`] names. The [`JoinRegistry`](super::workers) lists
+//! what workers wait for: the end of a task, the return of a body, or whatever a user announces
+//! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether its wait is stuck.
 //!
 //! # Why no wait is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and enters it under the lock, so of two that complete a cycle only
-//! the second sees it whole. That worker copies the list, and checks each entry outside the lock. What is done stays
-//! done. So an entry that is not done when it is checked was not done when the list was copied, and its waiter was
-//! waiting. If that holds for all entries, all were waiting at that time.
+//! A worker is on the list for as long as it waits, and is added under the lock, so of two workers that complete a
+//! cycle only the second sees the whole cycle. That worker copies the list, and checks each entry outside the lock.
+//! What is done stays done. So an entry that is not done when it is checked was not done when the list was copied, and
+//! its waiter was waiting. If that holds for all entries, all workers were waiting at that time.
 //!
 //! # Why no wait relies on a worker that never comes
 //!
-//! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread
-//! starts a worker waits for the permit, and so sees the result. A thread factory may lose a worker after it has
-//! returned `Ok`: then the thread that drops this worker starts another if all that are left wait. If that fails, the
-//! pool reports an event, and they wait until the next submission starts one.
+//! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread is
+//! starting a worker waits for the permit, and so sees whether that worker has started. A thread factory may lose a
+//! worker after it has returned `Ok`: then the thread that drops this worker starts another if all remaining workers
+//! are waiting. If that fails, the pool logs an event, and these workers wait until the next submission starts one.
 //!
-//! # Why no thread relies on a worker that is leaving
+//! # Why no thread relies on a worker that is retiring
 //!
-//! The last worker that does not wait does not [retire](super::workers) until another stops waiting or a new one
-//! starts. A waiting worker enters the list before it counts the workers, and a retiring worker reads the list under
-//! the lock that protects this count ([`queue::waiters`](crate::queue)).
+//! The last worker that is not waiting does not [retire](super::workers) until another worker stops waiting or a new
+//! one starts. A waiting worker enters the list before it counts the workers, and a retiring worker reads the list
+//! under the lock that protects this count ([`queue::waiters`](crate::queue)).
 //!
 //! # Waits that may still end
 //!
 //! The list has no waits with a timeout or a token, which may end by themselves, and none for tasks of another pool,
 //! whose own workers may run them. After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only
-//! a task's wait for itself is refused. A time limit ends its task, and any thread may run a task that the rejection
+//! a task's wait for itself is refused. A time limit ends its task, and any thread may run a task that a rejection
 //! handler has kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but is no reason
 //! to refuse another (`Task::needs_worker`).
 
@@ -56,8 +56,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Registers that the calling thread waits without a limit, until the guard is dropped. Fails if the wait would
-    /// never end. Returns `None` if the wait need not be registered, as on a thread that is not a worker of this pool.
+    /// Registers an unlimited wait of the calling thread until the guard is dropped. Fails if the wait could never end.
+    /// Returns `None` on a thread that is no worker of this pool, and after `shutdown_now`.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
@@ -69,7 +69,7 @@ impl Pool {
         self.register_join(awaited()).map(Some)
     }
 
-    /// Adds the calling worker's wait to the registry. Fails if no worker would be left.
+    /// Adds the calling worker's wait to the registry. Fails if no worker would be left that could end it.
     pub(super) fn register_join(
         self: &Arc<Self>,
         awaited: Arc<Awaited>,
@@ -84,13 +84,13 @@ impl Pool {
         if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
     }
 
-    /// Returns `true` if there are workers, and all of them wait.
+    /// Returns `true` if some worker is waiting without a limit, and so is every other started worker.
     pub(super) fn has_only_waiting_workers(&self) -> bool {
         let waiting = self.workers.joins.len();
         waiting > 0 && waiting >= self.workers.size()
     }
 
-    /// Returns `true` if some worker does not wait, or waits for something that is not stuck.
+    /// Returns `true` if some worker is not waiting, or is waiting for something that is not stuck.
     fn is_worker_left(&self) -> bool {
         let all = self.workers.joins.all();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();

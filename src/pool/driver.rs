@@ -1,4 +1,4 @@
-//! The driver: a caller that stands in for all a pool's threads.
+//! The driver: a caller that stands in for all threads of a pool.
 //!
 //! ```text
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
@@ -6,42 +6,43 @@
 //!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
-//! A pool with a driver needs no thread: the driver counts as the one worker from its start until termination, and the
-//! timer thread's queue exists as if that thread had been started (`Timeouts::do_without_thread`). So submitting,
-//! ending and rescheduling a task run the same code as always, and cost the same. The driver takes from
-//! the same queues under the same locks, and runs a task with the same [`Runner`] as a worker.
+//! A pool with a driver needs no thread: the driver counts as the one worker from its creation until termination, and
+//! the timer thread's queue exists as if that thread had been started (`Timeouts::do_without_thread`). So submitting,
+//! ending and rescheduling a task run the same code as always, and cost the same. The driver takes from the same queues
+//! under the same locks, and runs a task with the same [`Runner`] as a worker.
 //!
 //! # Rounds
 //!
-//! A call is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes each of them
+//! Each call is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes each of them
 //! that is still in the queue with that deadline. A task that is queued or moved after that waits for the next round.
-//! So each task runs at most once, and the call returns whatever its tasks do, even on a clock that stands still.
+//! So each task runs at most once in a round, and a round ends even on a clock that stands still.
 //!
-//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines,
-//! as with a worker. So if its next deadline is later than this run's and had come when the round began, the
-//! round ends at that next run's place in the order, and tells the caller to come back at once.
+//! A series that has missed runs makes up for one of them in each round, in the order of all deadlines, as with a
+//! worker. So if the next deadline of a series is later than that of this run, and had come when the round began, the
+//! round ends at that next run's place in the order, and the caller is told to come back at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained. Limits are queued anew each time, so a round expires only those queued before it.
+//! cancelled, moved or drained. Limits have sequences too, so a round expires only those that were queued before it.
 //!
 //! # Termination
 //!
 //! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool
-//! cannot know when its caller comes next. So any of three threads may terminate the pool: a shutdown that
-//! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
-//! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
+//! cannot know when the driver is called next. So the pool is terminated by a shutdown that finds the queue finished,
+//! by a driver that has run the last task, or by the driver's next call, if the last task was cancelled after the
+//! shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker to wake if that turns out to
-//! be too late. The driver is on every waiter list: the only waiter, and so the leader, of both
-//! [queues](crate::queue), and one of those for termination. It is not listed while it runs something, and looks
-//! at everything before it says when to call again. A used waker counts as a searcher until the next call.
+//! [`Driver::arm`] says when the driver has to be called next, and lists the waker, which is called if that turns out
+//! to be too late. The driver is on every waiter list: the only waiter, and so the leader, of both
+//! [queues](crate::queue), and one of those for termination. It is not listed while it runs something, and looks at
+//! everything before it says when to call again. A driver whose waker has been called counts as a searcher until its
+//! next call.
 //!
 //! # The driver's thread
 //!
-//! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker
-//! for as long as the driver lives: a wait on this thread for one of these tasks, or for the pool to end, would
+//! A driver cannot be sent to another thread. So its thread is in a [scope](super::lifecycle) of the pool, as a worker,
+//! for as long as the driver lives: a wait on this thread for one of the pool's tasks, or for its termination, could
 //! never end, so it is refused, as on a pool's only worker. There is no timer thread either, so a time limit is no
 //! reason to let such a wait begin ([`deadlock`](super::deadlock)).
 
@@ -69,23 +70,23 @@ pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
     limits: Arc<DelayedWorkQueue<Arc<Task>>>,
-    /// Its places among the waiters for a task, for a limit and for termination.
+    /// The driver's places among the waiters for a task, for a limit and for termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
     for_end: Place,
     _at_home: PoolScope,
 }
 
-/// The outcome of one call.
+/// What one call of [`Driver::run_due`] did.
 #[derive(Default)]
 pub(crate) struct Round {
     taken: usize,
-    /// How many of them have run. The others had ended, or were put off.
+    /// How many of the `taken` tasks have run. The others had ended, or a gate put them off or skipped them.
     pub(crate) ran: usize,
 }
 
 impl Driver {
-    /// Becomes the one worker of a pool that was made for a driver and that no other thread knows yet.
+    /// Becomes the only worker of a pool that was made for a driver and is not yet shared with another thread.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         debug_assert!(pool.is_driven);
         let (number, stats) = pool.workers.add_driver();
@@ -106,7 +107,7 @@ impl Driver {
         &self.runner.pool
     }
 
-    /// Runs each due task once, up to where a task has missed another run.
+    /// Runs each due task once, up to the place of the first missed run that is queued again.
     pub(crate) fn run_due(&mut self) -> Round {
         self.disarm();
         let pool = self.pool();
@@ -131,18 +132,18 @@ impl Driver {
     fn run_round(&self, now: Timestamp) -> Round {
         let end_of_limits = self.limits.next_sequence(0, now);
         let mut round = Round::default();
-        // The place in the order of the first missed run that is queued again.
+        // The place in the order of the first missed run that has been queued again.
         let mut end = (Timestamp::NEVER, u64::MAX);
         for (deadline, ticket) in self.pool().queue.list_due(now) {
             if end < (deadline, ticket.sequence) {
                 return round;
             }
             self.expire_until(deadline, end_of_limits);
-            // Otherwise it is gone, or has been moved since: then it belongs to another round.
+            // Otherwise the entry is gone, or has been moved since and belongs to another round.
             if let Some(entry) = self.pool().queue.take_at(deadline, ticket) {
                 let series = entry.element.is_periodic().then(|| Arc::clone(&entry.element));
                 self.run(entry, &mut round);
-                // If it is in the queue again.
+                // The series' next deadline, if it is in the queue again.
                 let queued = |series: &Arc<Task>| ticket.moved_to(series.slot());
                 let next =
                     series.as_ref().map(queued).and_then(|it| self.pool().queue.deadline(it));
@@ -156,7 +157,7 @@ impl Driver {
         round
     }
 
-    /// Expires the limits that have come by `moment`: a limit comes before a task of the same moment.
+    /// Expires the limits up to `moment` whose sequence is below `end`. A limit comes before a task of the same moment.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
             expire(&*entry.element, self.pool());
@@ -171,12 +172,12 @@ impl Driver {
         round.ran += usize::from(self.runner.runs() > runs);
     }
 
-    /// Returns when the driver has to be called next; never if nothing is pending.
+    /// Returns when the driver has to be called next: `PAST` if only to terminate the pool, `NEVER` if not at all.
     pub(crate) fn next(&self) -> Timestamp {
         self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
 
-    /// Returns `first`, when the first entry is due; for a finished pool, the moment at which the driver has to end it.
+    /// Returns `first`, or for a finished queue `PAST` if the driver has to terminate the pool, and `NEVER` if not.
     fn unless_finished(&self, first: Timestamp) -> Timestamp {
         match &**self.pool() {
             pool if !pool.queue.is_finished() => first,
@@ -185,8 +186,8 @@ impl Driver {
         }
     }
 
-    /// Like [`next`](Self::next); and until the next call the waker is woken if that moment turns out to be too late,
-    /// or the pool terminates.
+    /// Returns the same as [`next`](Self::next). Until the next call, `waker` is called if that moment turns out to be
+    /// too late, or if the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;
@@ -204,9 +205,9 @@ impl Driver {
         runner.pool.lifecycle.forget(for_end);
     }
 
-    /// Runs whatever is due until `poll` has an answer, and sleeps in between.
+    /// Runs whatever is due until `poll` returns an answer, and sleeps in between.
     pub(crate) fn drive_until<R>(&mut self, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
-        // The caller may await the end of the pool.
+        // The caller may be waiting for termination.
         self.pool().remove_released();
         let (clock, parker) = (self.pool().clock().clone(), Parker::current());
         let attending = Attending::begin(&clock, &parker);
@@ -231,11 +232,11 @@ impl Drop for Driver {
     }
 }
 
-/// Until this is dropped, the calling thread is a worker of the clock, and itself waits for something.
+/// Until this is dropped, a manual clock counts the calling thread as one of its workers, and as one that is waiting.
 struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,
-    /// The thread's role before; `None` if it was a worker of this clock.
+    /// The clock that the thread worked for before, as in [`Parker::works_for`]; `None` if it was this one.
     before: Option<usize>,
 }
 

@@ -1,37 +1,37 @@
-//! The phase of the pool, the parties that still hold up termination, and its waiters; and what a shutdown keeps.
+//! The phase of the pool, the parties that hold up termination, the waiters for it, and what a shutdown keeps.
 //!
 //! ```text
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
 //! ```
 //!
-//! A pool may skip phases, but never goes back. The queue decides what is admitted; this module counts and announces.
+//! A pool may skip phases, but never goes back. The queue decides what is admitted; this module counts parties.
 //!
-//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start
-//! it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have
-//! ended. The last party to deregister, when the pool is at least shutting down and the queue is finished, *tidies*: it
-//! calls the hook for termination, moves to `Terminated`, and wakes the waiters. So a thread that has seen termination
-//! knows that no closure of the pool is still alive, and that the hook has returned.
+//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: mainly each worker, from the attempt
+//! to start it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the
+//! queue have ended. The last party to deregister, when the pool is at least shutting down and the queue is finished,
+//! *tidies*: it calls the hook for termination, moves the pool to `Terminated`, and wakes the waiters. So a thread that
+//! has seen termination knows that no closure of the pool is still alive, and that the hook has returned.
 //!
 //! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down;
 //! and until each admitted task has been taken or removed, the queue is not finished, and the pool does not tidy.
-//! [`workers`](crate::pool::workers) ensures that a worker comes for the task.
+//! [`workers`](crate::pool::workers) ensures that a worker comes for each of these tasks.
 //!
 //! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*:
 //! it terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
 //!
-//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module;
-//! to answer, the queue takes the locks of its ready list and of each stripe.
+//! [`deregister`](Lifecycle::deregister) checks whether the queue is finished while it holds the lock of this module;
+//! for that, the queue takes the locks of its ready list and of each stripe.
 //!
 //! # Threads that would wait for themselves
 //!
 //! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that
 //! it cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory
 //! is user code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has
-//! a stack of [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
+//! a stack of [scopes](PoolScope) in a thread-local: a few addresses, which stay valid while the guards live.
 //!
-//! A thread being torn down may have no scopes left, and still drop an executor that a thread-local owned. It then
-//! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same
-//! pool.
+//! A thread that is being torn down may have no scopes left, and still drop an executor that a thread-local owned. Its
+//! wait for termination is then not refused. The wait hangs only if a task that this drop cancels waits, in its own
+//! drop, for the same pool.
 
 use std::{cell::RefCell, ptr, task::Waker};
 
@@ -50,11 +50,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Running,
-    /// By `shutdown` or `close`.
+    /// Entered by `Pool::shutdown`.
     ShuttingDown,
-    /// By the owner's drop.
+    /// Entered by `Pool::stop`, as in the default drop of the owner.
     OwnerDropped,
-    /// By `shutdown_now`.
+    /// Entered by `Pool::shutdown_now`.
     Stopping,
     /// Everything has ended, and the hook for termination is being called.
     Tidying,
@@ -75,14 +75,14 @@ impl Phase {
 
 pub(crate) struct Lifecycle {
     progress: Watched<Progress, { rank::OUTERMOST }>,
-    /// A copy of the phase, which is written under the lock and read without it.
+    /// A copy of the phase, written under the lock and read without it.
     phase: AtomicU8,
 }
 
 struct Progress {
     phase: Phase,
     parties: usize,
-    /// True if a shutdown with a deadline is over, and something still holds up termination.
+    /// True once a shutdown with a deadline has given up waiting for termination.
     is_given_up: bool,
 }
 
@@ -111,7 +111,7 @@ impl Lifecycle {
         }
     }
 
-    /// Advances to `phase`, unless the pool is past it, and registers a party.
+    /// Registers a party, and advances to `phase` unless the pool is already past it.
     pub(super) fn advance(&self, phase: Phase) {
         let mut progress = self.progress.lock();
         progress.parties += 1;
@@ -119,7 +119,7 @@ impl Lifecycle {
     }
 
     /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers
-    /// none, if termination has begun.
+    /// none, if the pool is tidying or has terminated.
     #[must_use]
     pub(crate) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
@@ -145,7 +145,7 @@ impl Lifecycle {
         self.progress.lock().is_abandoned()
     }
 
-    /// Returns the wakers of the waiters.
+    /// Moves the pool to `Terminated`. Returns the wakers of all waiters, for the caller to wake.
     #[must_use]
     pub(super) fn terminate(&self) -> Vec<Waker> {
         let mut progress = self.progress.lock();
@@ -153,15 +153,15 @@ impl Lifecycle {
         progress.take_wakers()
     }
 
-    /// Notes that a shutdown with a deadline is over, and wakes the waiters, some of which wait no longer.
+    /// Marks the pool as given up, and wakes the waiters: those polled with `or_given_up` wait no longer.
     pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();
         progress.is_given_up = true;
         progress.wake_all();
     }
 
-    /// The poll of [`wait`](crate::wait): an answer once the pool has terminated, or, for a waiter that waits no longer
-    /// than a shutdown with a deadline did, has been given up.
+    /// A poll, as in [`wait`](crate::wait). Returns an answer once the pool has terminated or, with `or_given_up`, once
+    /// it has been given up.
     pub(crate) fn poll_terminated(
         &self,
         place: &mut Place,
@@ -185,12 +185,12 @@ impl Lifecycle {
     }
 }
 
-/// The tasks that a pool keeps when it is shut down.
-// Ordering: see `Pool::set_policy`. A submitter sets the third before offering its task, so the queue's locks order it.
+/// Which tasks a shutdown keeps.
+// Ordering: see `Pool::set_policy`. `has_exceptions` is set before a task is offered, so the queue's locks order it.
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True if something other than its kind decides whether some task is kept.
+    /// True once a task was submitted for which more than its kind decides whether a shutdown keeps it.
     has_exceptions: AtomicBool,
 }
 
@@ -209,7 +209,7 @@ impl Policies {
         self.has_exceptions.load(Ordering::Relaxed)
     }
 
-    /// Returns which tasks a pool in this phase keeps; `None` while it runs.
+    /// Returns which tasks a pool in this phase keeps; `None` if it is `Running`.
     pub(crate) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         match phase {
             Phase::Running => None,
@@ -227,26 +227,25 @@ impl Policies {
 }
 
 thread_local! {
-    /// The pools that the thread acts for, by the addresses of their lifecycles.
+    /// The pools that the thread acts for, by the addresses of their lifecycles, and its role in each.
     static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The part that a thread plays in a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Worker,
-    /// It shuts the pool down, or brings about its termination.
+    /// The thread shuts the pool down, ends tasks that no worker would take, or terminates the pool.
     Stopper,
-    /// It has the pool's thread factory start a thread.
+    /// The thread calls the pool's thread factory.
     Starter,
 }
 
-/// Until this is dropped, on the same thread, that thread acts for a pool in one role.
+/// Until this is dropped, on the thread that made it, that thread acts for a pool in one role.
 pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {
     fn drop(&mut self) {
-        // As a rule the last one. A [driver](super::driver) leaves when it is dropped, whatever was entered since.
+        // Usually the last one, but a [driver](super::driver) may leave when other scopes have been entered since.
         let _ = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
             if let Some(index) = scopes.iter().rposition(|scope| *scope == self.0) {
@@ -267,7 +266,7 @@ impl Lifecycle {
         self.has_caller(|own| own == role)
     }
 
-    /// Returns `true` if the calling thread acts for the pool in any role: the pool cannot terminate before it goes on.
+    /// Returns `true` if the calling thread acts for the pool in any role: while it waits, the pool cannot terminate.
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         self.has_caller(|_| true)
     }
@@ -279,8 +278,8 @@ impl Lifecycle {
     }
 }
 
-/// Returns `true` if a wait of the calling thread may be refused, or treated in another way, by what it does for a pool: it
-/// plays a part in one, runs a task, or drops the values of a task that it has ended.
+/// Returns `true` if the calling thread acts for any pool, runs a task, or drops the values of a task that it has
+/// ended: a wait that is refused on this thread might hang on another.
 pub(super) fn acts_for_a_pool() -> bool {
     let is_in_scope = SCOPES.try_with(|scopes| !scopes.borrow().is_empty());
     is_in_scope.unwrap_or(true) || is_releasing() || current_task().is_some()

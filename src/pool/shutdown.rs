@@ -7,10 +7,10 @@
 //! | `shutdown_now` | nothing | everything, returned | cancelled |
 //!
 //! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for
-//! capacity, and ends the tasks that it has taken out. It decides once the queue is closed whether a task is due, so a
-//! task that was admitted without delay is due. Workers end when the queue is closed and empty, and the last party to
-//! deregister terminates the pool. `shutdown_within` is the first way, followed by the third if that takes too long;
-//! then it gives up.
+//! capacity, and ends, or returns, the tasks that it has taken out. Whether a task is due is decided once the queue is
+//! closed, so a task that was admitted without delay is due. Workers end when the queue is closed and empty, and the
+//! last party to deregister terminates the pool. `shutdown_within` begins with the first way. If that takes too long,
+//! the third follows, and if that does too, the pool is given up.
 
 use std::time::Duration;
 
@@ -35,12 +35,12 @@ use crate::{
     wait::{self, Place},
 };
 
-/// How long a shutdown with a deadline waits between checks for what may still run.
+/// How long a shutdown with a deadline waits between two checks of whether anything can still run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 // The three ways to stop.
 impl Pool {
-    /// Admits no more tasks. Those that the policies keep will still run.
+    /// Stops admitting tasks, and cancels the pending ones that the policies do not keep.
     pub(crate) fn shutdown(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "shut down", Phase::ShuttingDown);
         let keeps = self.policies.keeps(CancelReason::Shutdown);
@@ -52,14 +52,14 @@ impl Pool {
         stopping.cancel(admitted, &|task, is_delayed| !keeps.keeps(task, is_delayed));
     }
 
-    /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
+    /// Stops admitting tasks, and cancels the pending ones that are not yet due, as the owner's default drop does.
     pub(crate) fn stop(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "dropped", Phase::OwnerDropped);
         let admitted = Admission::only([Requeue::Turn, Requeue::SeriesTurn]);
         stopping.cancel(admitted, &|_, is_delayed| is_delayed);
     }
 
-    /// Admits no more tasks, asks the running ones to stop, and returns the others.
+    /// Stops admitting tasks, asks the running ones to stop, and returns the pending ones.
     pub(crate) fn shutdown_now(self: &Arc<Self>) -> DrainedTasks {
         let stopping = Stopping::begin(self, "shut down now", Phase::Stopping);
         stopping.close_queue(Admission::CLOSED);
@@ -72,8 +72,8 @@ impl Pool {
         DrainedTasks::new(drained, self.detached_context(), may_share)
     }
 
-    /// Terminates the pool if its closed queue is finished. The caller has taken an entry out, and is no worker: all of
-    /// them may have retired, since none stays for a parked task. A driver does this in its next call.
+    /// Terminates the pool if nothing is left in its closed queue. Called after a task was taken out without being run:
+    /// all workers may have retired, since none stays for a parked task. A driver does this in its next call.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
         if !self.is_driven && self.queue.is_finished() && self.lifecycle.register() {
@@ -81,7 +81,7 @@ impl Pool {
         }
     }
 
-    /// Deregisters a party, and terminates the pool if that was the last.
+    /// Deregisters a party. If it was the last one, and nothing is left to run after a shutdown, terminates the pool.
     pub(crate) fn deregister(&self) {
         if !self.lifecycle.deregister(|| self.queue.is_finished()) {
             return;
@@ -114,23 +114,23 @@ impl<'a> Stopping<'a> {
         Self { pool, phase, _scope: pool.lifecycle.enter(Role::Stopper) }
     }
 
-    /// Closes the queue as far as `admission` says. No submitter waits for capacity any longer.
+    /// Closes the queue to all but `admission`, and wakes the submitters that wait for capacity.
     fn close_queue(&self, admission: Admission) {
         self.pool.queue.close(admission);
-        // Second: the capacity asks the queue.
+        // Second, because a woken submitter reads whether the queue is closed.
         self.pool.capacity.wake_all();
     }
 
-    /// Closes the queue as far as `admission` says, and ends the tasks that are unwanted, by what may keep them and by
-    /// whether they are still to become due, and those that their groups have called off. It takes all of them out
-    /// before it ends the first, because an end calls user code, which could move others. If a worker was lost, it
-    /// starts another for what is left: from now on no submission does so.
+    /// Closes the queue to all but `admission`. Ends the tasks that are unwanted, by what may keep them and by whether
+    /// they are not yet due, and those that a feature has called off. Takes all unwanted tasks out before it ends the
+    /// first, because an end calls user code, which could move others. If a worker was lost, starts another for what is
+    /// left: from now on no submission does so.
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
         let keeps = pool.policies.kept_in(pool.lifecycle.phase());
         let called_off = keeps.map(|keeps| pool.extensions.on_shutdown(pool, keeps));
-        // Read when nothing more is admitted: whatever was submitted without delay is due now.
+        // Read once nothing more is admitted: whatever was submitted without delay is due now.
         let now = pool.clock().read();
         let removed = pool.remove_unwanted(&|due, task| is_unwanted(task, due > now));
         pool.workers.pending_decreased(&pool.queue);
@@ -153,8 +153,8 @@ impl Drop for Stopping<'_> {
 
 // The two policies.
 impl Pool {
-    /// Changes a policy, and applies it if the pool was shut down. A policy that is switched on again brings nothing
-    /// back.
+    /// Changes a policy, and applies it if the pool is shutting down. A policy that is switched on again brings no
+    /// cancelled task back.
     ///
     /// Ordering: this writes the policy and then reads the phase; a shutdown advances the phase and then reads the
     /// policies. All four are sequentially consistent; see `queue::waiters`.
@@ -168,8 +168,8 @@ impl Pool {
 
 // Waiting for termination.
 impl Pool {
-    /// Waits for termination, or, for the owner's drop, until the pool is given up, but no longer than `timeout`.
-    /// Returns `true` if that came in time.
+    /// Waits until the pool has terminated or, with `or_given_up`, has been given up, but for at most `timeout`.
+    /// Returns `false` if the time is up first. Fails on a thread that acts for the pool.
     pub(crate) fn await_termination(
         &self,
         timeout: Duration,
@@ -187,11 +187,11 @@ impl Pool {
         Ok(is_over)
     }
 
-    /// Waits through `await_end` for at most `patience`, then calls `stop`, and waits for at most `grace`. Returns
-    /// `true` if the end has come.
+    /// Waits through `await_end` for at most `grace.patience`, then calls `stop`, and waits again for at most
+    /// `grace.then`. Returns `true` if the end has come.
     ///
     /// The first wait ends early if nothing can run before its limit. No event announces that, so this checks
-    /// repeatedly. On a manual clock, and without workers, another thread decides what runs.
+    /// repeatedly, but not where another thread decides what runs: on a manual clock, and in a pool with a driver.
     pub(crate) fn await_or_stop(
         &self,
         grace: Grace,
@@ -214,16 +214,15 @@ impl Pool {
         await_end(grace.then)
     }
 
-    /// Returns `true` if a worker has a task, or may have one by `deadline`. It counts the workers between two looks at
-    /// the queue: a task that a worker took before the first counts with the worker, and one that it queued again is in
-    /// the second.
+    /// Returns `true` if a worker has a task, or may have one by `deadline`. Checks the queue, then the workers, then
+    /// the queue again, so as to miss no task that a worker takes or queues again meanwhile.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_pending = || self.queue.has_any_until(deadline);
         is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
     }
 
-    /// Waits for termination without a limit, or, for the owner's drop, until the pool is given up. If the pool has
-    /// terminated when this returns, its threads are gone as well.
+    /// Waits without a limit until the pool has terminated or, with `or_given_up`, has been given up. If it has
+    /// terminated, also joins its threads.
     pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX, or_given_up)?;
         if self.lifecycle.phase() == Phase::Terminated {
@@ -233,9 +232,9 @@ impl Pool {
     }
 
     /// Takes out of the closed queue the entries of the tasks whose closures this thread is dropping. A thread that
-    /// cancels a task takes its entry out only when it has dropped the closure, and may wait in that drop for the end
-    /// of the pool. Tasks that another thread is dropping stay, because the pool does not end before their closures are
-    /// gone. Linear in the queue, but only in such a drop.
+    /// cancels a task takes its entry out only when it has dropped the closure, and may wait in that drop for
+    /// termination. Entries whose closures another thread is dropping stay, because the pool does not terminate before
+    /// those closures are gone. Linear in the queue, but only in such a drop.
     pub(super) fn remove_released(&self) {
         if !is_releasing() || !self.queue.is_closed() || self.queue.is_finished() {
             return;
@@ -250,10 +249,10 @@ impl Pool {
         listed.into_iter().for_each(|entry| discard(entry.element));
     }
 
-    /// Takes the unwanted tasks out of the closed queue, by when they are due at that very step. Whatever else keeps a
-    /// task never changes, and is behind the task's lock, which comes before those of the queue. So this asks each task
-    /// beforehand, and a thread that moves a task meanwhile hides it from no shutdown. A task that is queued later was
-    /// admitted as kept.
+    /// Takes the unwanted tasks out of the closed queue, each by its deadline at the time of its removal. Whatever else
+    /// keeps a task never changes, and is behind the task's lock, which comes before those of the queue. So this asks
+    /// each task beforehand, and misses no task that another thread is moving. A task that is queued later was admitted
+    /// as kept.
     fn remove_unwanted(
         &self,
         is_unwanted: &dyn Fn(Timestamp, AtShutdown) -> bool,
@@ -273,7 +272,7 @@ impl Pool {
             found.is_ok_and(|index| is_unwanted(due, asked[index].1))
         };
         let removed = self.queue.remove_where(&mut is_unwanted);
-        // Second: a task that has ended meanwhile is dropped here, and that is user code.
+        // Last, because this may drop the last reference to a task, and that runs user code.
         listed.into_iter().for_each(|entry| discard(entry.element));
         removed
     }

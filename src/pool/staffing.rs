@@ -1,8 +1,7 @@
 //! Staffing, a protocol of the pool: which threads start a worker, and what happens if none can be started.
 //!
-//! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the thread
-//! factory is user code. The head of [`workers`](super::workers) has the argument why no task is forgotten between the
-//! threads that want a worker.
+//! Only the holder of a [`SpawnPermit`] starts a thread, without holding a lock, since the thread factory is user code.
+//! The head of [`workers`](super::workers) explains why no task is forgotten when several threads want a worker.
 
 use std::io;
 
@@ -15,12 +14,12 @@ use super::{
 use crate::{sync::Arc, thread_factory::factory_error, time::Timestamp, trace, unwind::discard};
 
 impl Pool {
-    /// Starts a worker if fewer exist than wanted, and returns `true` if so. Blocks while another thread starts one.
+    /// Starts a worker if one is missing, and returns `true` if it did. Blocks while another thread is starting one.
     pub(super) fn start_worker(self: &Arc<Self>) -> io::Result<bool> {
         self.start_worker_below(Workers::wanted)
     }
 
-    /// Starts one worker that the core still lacks. Returns `true` if it started one.
+    /// Starts a worker if the core lacks one and the queue is open. Returns `true` if it did.
     pub(crate) fn start_core_worker(self: &Arc<Self>) -> io::Result<bool> {
         if self.queue.is_closed() {
             return Ok(false);
@@ -30,7 +29,7 @@ impl Pool {
 
     fn start_worker_below(self: &Arc<Self>, wanted: fn(&Workers) -> usize) -> io::Result<bool> {
         if self.is_driven {
-            // The caller is the only worker.
+            // The driver is the only worker.
             return Ok(false);
         }
         if self.lifecycle.has_caller_as(Role::Starter) {
@@ -41,7 +40,7 @@ impl Pool {
         let is_needed = |started| started < wanted(&self.workers);
         let Some(permit) = self.workers.spawn_permit(&is_needed) else { return Ok(false) };
         let has_started = self.spawn_worker(permit)?;
-        // Threads that did not wait for the permit have left their tasks to this one.
+        // Threads that did not wait for the permit have left their tasks to this thread.
         self.compensate_or_report();
         Ok(has_started)
     }
@@ -56,7 +55,7 @@ impl Pool {
         }
         self.extensions.on_resize(self);
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
-            // Even after a shutdown, for the tasks that it left.
+            // Even after a shutdown, for the tasks that it kept.
             match self.start_worker_below(Workers::core_size) {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -65,8 +64,8 @@ impl Pool {
         }
     }
 
-    /// Starts a worker if a task is pending for which none would come; see the head of [`workers`](super::workers).
-    /// Does not block if another thread starts one.
+    /// Starts a worker if a task is pending that none would take; see the head of [`workers`](super::workers). Does not
+    /// block while another thread is starting one.
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
@@ -78,16 +77,16 @@ impl Pool {
 
     #[cold]
     fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
-        // Asked under the lock of the workers; reading the number of waiters takes the lock of their list.
+        // Called under the lock of the workers; reading the number of waiters takes the lock of their list.
         let is_uncovered = || self.queue.waiting() == 0 && !self.queue.seems_empty();
-        // More than once, for threads that wanted to compensate meanwhile.
+        // Repeated for the threads that found the permit taken meanwhile.
         while let Some(permit) = self.workers.try_spawn_permit(is_uncovered) {
             self.spawn_worker(permit)?;
         }
         Ok(())
     }
 
-    /// Starts a worker. Returns `false` if it did not because the pool is at its end.
+    /// Starts a worker. Returns `false`, and starts none, if the pool is tidying or has terminated.
     fn spawn_worker(self: &Arc<Self>, permit: SpawnPermit<'_>) -> io::Result<bool> {
         if !self.lifecycle.register() {
             return Ok(false);
@@ -102,7 +101,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a thread other than a worker, if it `is_needed`, then calls `started`. Blocks while another starts one.
+    /// Starts a helper thread if it `is_needed`, then calls `started`. Blocks while another thread is starting one.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -115,7 +114,7 @@ impl Pool {
             return Err(factory_error("uses its executor"));
         }
         let Some(permit) = self.workers.spawn_permit(&|_| is_needed()) else { return Ok(()) };
-        // As a party, it lets the thread that ends the pool find the helper's queue, and close it.
+        // A party until the end, so that the thread that terminates the pool finds the helper's queue, and closes it.
         if !self.lifecycle.register() {
             return Ok(());
         }
@@ -127,7 +126,7 @@ impl Pool {
         result
     }
 
-    /// Has the factory start a thread, numbered if it is a worker. On success, calls `started` and returns the permit.
+    /// Starts a thread, which is a worker if it has a number. On success, calls `started` and gives the permit back.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -153,7 +152,7 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next call.
+    /// Like [`compensate`](Self::compensate), but logs an error, and ends the tasks that no worker would ever take.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }
@@ -164,8 +163,8 @@ impl Pool {
         self.end_stranded();
     }
 
-    /// Ends the tasks that are still to run if no worker would take them: there is none, and the queue is closed, so no
-    /// submission looks for one. A parked task stays: the thread that moves it looks for one.
+    /// If the queue is closed and there is no worker, ends the tasks that are still to run, since no submission starts
+    /// one for them. A parked task stays: the thread that moves it starts a worker.
     #[cold]
     pub(super) fn end_stranded(&self) {
         if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {

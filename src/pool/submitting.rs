@@ -8,16 +8,16 @@
 //! ```
 //!
 //! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that the pool
-//! has all of them. So a queued task always has a worker that will come for it, and a task for which no worker could be
-//! started was never queued. A task that is not admitted goes to the [handler](crate::rejection) until it gives a final
-//! answer.
+//! has as many as it wants. So a queued task always has a worker that will come for it, and without any worker a task
+//! is not queued, or is taken out again. A task that the bound or the queue refuses goes to the
+//! [handler](crate::rejection) until that gives a final answer.
 //!
 //! # References
 //!
-//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the pool, every
+//! Every future keeps the pool alive, so that it can cancel. If all futures counted in the one `Arc` of the pool, every
 //! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
-//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into
-//! the stripe of that number, and its futures count there.
+//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] that its number
+//! selects, into the stripe of that reference, and its futures count there.
 //!
 //! # Where a submission meets a shutdown
 //!
@@ -28,9 +28,9 @@
 //! # Rescue
 //!
 //! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again
-//! once the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can
-//! be started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the
-//! argument why either the submission or the retiring worker sees the other.
+//! once the task is queued. If no worker would take the task and the pool may have another, it starts one; if there is
+//! none at all and none can be started, it takes the task out again and reports the error. The head of
+//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the other.
 
 use std::{
     io, mem,
@@ -63,22 +63,22 @@ struct Target {
     stripe: usize,
 }
 
-/// The references to one pool, one for each stripe. A handle has them.
+/// The references to one pool, one for each stripe. All handles share them.
 pub(crate) struct PoolRefs {
     /// The same pool, without the indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
 
-/// Whether a pool had its workers when a submission [looked](Pool::ensure_worker).
+/// What a submission found when it [looked](Pool::ensure_worker) for workers.
 #[derive(Clone, Copy)]
 pub(crate) enum Staffing {
     Complete,
-    /// One was missing, and could not be started.
+    /// A worker was missing and could not be started; the pool has others.
     Short,
 }
 
-/// A task that the capacity or the queue has refused, or for which there is no worker.
+/// A task that was not admitted, and why.
 pub(super) struct NotAdmitted {
     pub(super) reason: RejectionReason,
     sequence: u64,
@@ -104,7 +104,7 @@ impl PoolRefs {
     /// Returns the reference through which the calling thread submits.
     #[inline]
     pub(crate) fn local(&self) -> &PoolRef {
-        // Their number is a power of two, so this is the remainder without a division.
+        // The number of references is a power of two, so this is the remainder without a division.
         &self.refs[thread_number() & (self.refs.len() - 1)]
     }
 }
@@ -120,8 +120,8 @@ impl PoolRef {
         self.0.stripe
     }
 
-    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If the pool refuses it, this
-    /// asks the handler, or fails the submission. The ticket of a task that the handler has dealt with has no slot.
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If the task is refused, asks
+    /// the handler or, without `asks_handler`, fails. The ticket of a task that the handler has dealt with has no slot.
     // Inlined with the usual path into the queue: a call would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
@@ -138,9 +138,9 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs
-    /// the task in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if
-    /// the queue does not admit it, or if there is no worker and none can be started.
+    /// Submits a timer, even beyond the bound, and asks no rejection handler: one that runs the task in the caller
+    /// would end a wait too early, and one that blocks would block a thread that polls. Fails if the queue does not
+    /// admit the timer, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -158,7 +158,7 @@ impl PoolRef {
         })
     }
 
-    /// Offers a task to the queue, if there is capacity for it or it has a permit.
+    /// Offers a task to the queue, if it has a permit or can acquire one, and ensures that a worker comes for it.
     #[inline(always)]
     pub(super) fn offer(
         &self,
@@ -187,7 +187,7 @@ impl PoolRef {
         }
     }
 
-    /// Offers a task again for as long as the handler says so.
+    /// Asks the handler about a refused task, and offers it again for as long as the handler says so.
     #[cold]
     fn reject(
         &self,
@@ -222,8 +222,8 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered
-    /// once more.
+    /// Asks the handler, unless the reason or the caller rules that out: then fails the submission. Returns `Continue`,
+    /// perhaps with a permit, if the task is to be offered again.
     fn ask_handler(
         &self,
         NotAdmitted { reason, sequence, task: own }: NotAdmitted,
@@ -259,7 +259,7 @@ impl PoolRef {
         }
     }
 
-    /// Returns a task that was never offered to the queue, as the error of its submission.
+    /// Returns the error of a submission whose task was never offered to the queue.
     #[cold]
     pub(crate) fn refuse(
         &self,
@@ -275,10 +275,10 @@ impl PoolRef {
 }
 
 impl Pool {
-    /// Starts a worker, unless there are as many as wanted or the queue is closed. Fails only if there is none at all.
+    /// Starts a worker, unless there are as many as wanted or the queue is closed. Fails only if the pool has none.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
-        // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
+        // The queue, not the phase, which advances before the queue is closed: until then tasks are admitted.
         if self.workers.is_complete() || self.queue.is_closed() {
             return Ok(Staffing::Complete);
         }
@@ -292,13 +292,13 @@ impl Pool {
         let started = match staffing {
             _ if self.workers.started() == 0 => self.start_worker().map(drop),
             Staffing::Complete => self.compensate(),
-            // A start has just been tried.
+            // A start has just failed.
             Staffing::Short => Ok(()),
         };
         let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
             return Ok(ticket);
         };
-        // If it is not there, a worker has run it, or another thread has removed it.
+        // If the task is not there, a worker has taken it, or another thread has removed it.
         let removed = self.queue.withdraw(ticket).or_else(|| {
             // It may have been moved since it was submitted, to another slot.
             let all = self.queue.snapshot();
@@ -307,7 +307,7 @@ impl Pool {
             discard(all);
             self.queue.withdraw(moved?)
         });
-        // Other threads may have left the start to this one.
+        // Other threads may have relied on this one to start a worker.
         self.end_stranded();
         let Some(task) = removed else { return Ok(ticket) };
         self.entry_removed();
@@ -323,7 +323,7 @@ impl Pool {
 
 // The verbs of a rejected task.
 impl Pool {
-    /// Ends the pending task that is due first, to make room for another.
+    /// Ends the pending task that is due first, to make room for another. If none is pending, yields.
     pub(crate) fn discard_oldest(&self) {
         let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() else {
             // Another submitter has the room and has yet to queue its task, so this one would only ask again.
@@ -334,8 +334,8 @@ impl Pool {
         self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
-    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up` says so. The time is
-    /// up at once where no wait can help.
+    /// Blocks until it has acquired a permit, until `timeout` is over, or until `gives_up` returns `true`. Returns
+    /// `TimeIsUp` at once where no wait can help: without a bound, and on a worker of this pool.
     pub(crate) fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
         if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;

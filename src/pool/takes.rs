@@ -1,8 +1,9 @@
-//! Calls the observers of runs, which only some pools have ([`Pool::follows_takes`](Pool)).
+//! Tells the observers of takes and runs; only some pools have such observers ([`Pool::follows_takes`](Pool)).
 //!
 //! Two clock readings measure a run, and a third would cost more than the rest of the record. A worker reads the clock
 //! anyway when it looks for its next task, right after the run. So it keeps the facts of a run until then, and takes
-//! that reading as the run's end. Another thread may therefore see an outcome before the observers hear of its run.
+//! that reading as the run's end. Another thread may therefore see the outcome of a run before the observers hear of
+//! it.
 
 use std::cell::Cell;
 
@@ -15,14 +16,14 @@ use crate::{
 
 #[derive(Default)]
 pub(super) struct Takes {
-    /// The facts of the last run, until the worker has read the clock.
+    /// The facts of the last run, until the observers have been told of it.
     ended: Cell<Option<RunFacts>>,
-    /// How many of the worker's runs have been counted, and how many of these have failed.
+    /// The worker's counts of runs and of failed runs, as they were after the last task.
     counted: Cell<(u64, u64)>,
 }
 
 impl Takes {
-    /// Tells the observers of the last run, and then that the worker has taken a task, which was due at `due`.
+    /// Tells the observers of the last run, and then that the worker has taken task `id`, which was due at `due`.
     #[inline(never)]
     pub(super) fn take(
         &self,
@@ -40,7 +41,7 @@ impl Takes {
         }
     }
 
-    /// Keeps the facts of a run that has ended, if it took place. The task was due at `due`.
+    /// Keeps the facts of a run, for a task that was due at `due`, unless the run did not take place.
     pub(super) fn note(&self, run: &Run, due: Timestamp) {
         let counted = run.stats().counted();
         let (runs, failed) = self.counted.replace(counted);
@@ -50,7 +51,7 @@ impl Takes {
         self.ended.set(Some(run.facts(due, counted.1 > failed)));
     }
 
-    /// Tells the observers of the last run, once the worker has looked for a task and so read `now` from the clock.
+    /// Tells the observers of the last run, if they have not been told. `now` counts as the end of that run.
     pub(super) fn look(&self, hooks: &Hooks, worker: &WorkerContext, now: Timestamp) {
         let Some(facts) = self.ended.take() else { return };
         worker.with_names(facts.id, |names| {

@@ -1,4 +1,4 @@
-//! A worker: it takes each task that falls due, runs it, and queues it again if it is to run again.
+//! A worker: it takes tasks as they fall due, runs them, and queues those again that are to run again.
 //!
 //! A worker ends once the queue is closed and empty, or once it has been surplus and idle for long enough
 //! ([`workers`](super::workers)). No task can end it: a task catches the panics of its closure and of its drops, and
@@ -9,8 +9,8 @@
 //! insertion are one step, so a cancelled periodic task is never queued again, not even for a moment.
 //!
 //! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives the worker as a value to run. That
-//! value holds the [`WorkerThread`], and the pool counts the worker for as long as this lives: its drop, after the run
-//! or in a factory that never ran it, removes the worker from the count.
+//! value holds the [`WorkerThread`], and the pool counts the worker for as long as the `WorkerThread` lives: its drop,
+//! after the run or in a factory that never ran it, removes the worker from the count.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -27,7 +27,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// One worker. The pool counts it until this is dropped.
+/// A worker. The pool counts it until this is dropped.
 pub(super) struct WorkerThread {
     pub(super) runner: Runner,
     pub(super) name: String,
@@ -67,7 +67,7 @@ impl WorkerThread {
 }
 
 impl Runner {
-    /// `will_search` is true for a worker that starts with a search, and false for one on which no thread relies.
+    /// `will_search` is `true` for a worker thread, which starts with a search, and `false` for a driver.
     pub(super) fn new(
         pool: Arc<Pool>,
         number: usize,
@@ -89,7 +89,7 @@ impl Runner {
         Rc::new(WorkerContext::new(clock, stop, stats, true))
     }
 
-    /// Takes and runs tasks until nothing is left for this worker to do.
+    /// Takes and runs tasks until the queue is finished or this worker has retired.
     fn run_tasks(&self) {
         let (pool, worker) = (&*self.pool, self.context());
         // The queue calls `parker` only if nothing was due at first, and from then on counts this worker as idle; it
@@ -108,7 +108,7 @@ impl Runner {
         }
     }
 
-    /// Runs a task, and queues it again if it is to run again.
+    /// Runs a taken task, and queues it again if it is to run again.
     pub(super) fn process(
         &self,
         worker: &Rc<WorkerContext>,
@@ -150,7 +150,7 @@ impl Runner {
         }
     }
 
-    /// Requeues a task that waits for its next run.
+    /// Queues a task again for `next`, or ends it if that fails.
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
@@ -160,8 +160,8 @@ impl Runner {
         }
     }
 
-    /// Offers a task to the queue. Fails if the queue is closed or the task is cancelled. The module's head covers the
-    /// locks.
+    /// Offers a task to the queue. Fails if the queue refuses the task, or if the task is to end. The head of the
+    /// module names the locks.
     fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let Pool { queue, capacity, .. } = &*self.pool;
         let mut wake = None;
@@ -197,7 +197,7 @@ impl Runner {
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker will requeue a task and then search, so that no thread starts another worker for it.
+    /// Announces that this worker will queue a task again and then search, so no other worker starts for that task.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {
@@ -207,14 +207,14 @@ impl Runner {
         }
     }
 
-    /// Withdraws the announcement: this worker has found a task, or is idle and the queue knows it.
+    /// Withdraws the announcement, if there is one: this worker has found a task, or the queue knows that it is idle.
     fn search_done(&self) {
         if self.will_search.take() {
             self.pool.workers.search_done(self.number);
         }
     }
 
-    /// Called before a step that may take long. If other threads rely on this worker, starts another if needed.
+    /// Called before a step that may take long. If other threads rely on this worker, starts another if tasks need one.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {

@@ -10,33 +10,33 @@
 //! # Starting
 //!
 //! The thread factory is user code, so no thread holds a lock while it runs. In place of a lock there is a *permit*:
-//! one thread at a time starts a worker, and others that want to start one wait for the permit. Threads rely only on
+//! one thread at a time starts a worker, and a submission that needs one waits for the permit. Threads rely only on
 //! **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as
-//! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If the
-//! new one is one too many, the workers that checked before it was counted check again ([`Workers::mark_started`]).
+//! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If a
+//! newly counted worker is one too many, the workers that checked before it check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
 //! > A task that is due never waits while the pool may have another worker.
 //!
-//! A pool may have as many workers as its core size, or one if that is 0: that many are *wanted*. A started worker
-//! that waits for a task to take is *idle*, and the queue knows it. A worker is *about to search* if it has not looked
-//! for a task yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in
-//! time. The rule follows from this invariant, which holds except while a thread is in one of the steps below:
+//! A pool may have as many workers as its core size, or one if that is 0: that many are *wanted*. A started worker that
+//! waits for a task to take is *idle*, and the queue knows it. A worker is *about to search* if it has yet to look for
+//! a task: it is new, or it is queuing a task again. The queue ensures that an idle worker wakes up on time. The rule
+//! follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
 //! > While a task is pending, a worker is idle, about to search or being started, or all that are wanted have started.
 //!
-//! Each step that could break this preserves it:
+//! Each step that could break the invariant preserves it:
 //!
 //! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task it looks
 //!   again: other workers may have retired, or the new one may have found another task.
-//! * *A worker, idle or about to search, that takes an entry* looks at what it leaves behind before it
-//!   runs the entry. If no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that
-//!   finds its next entry at once need not look, since no thread has relied on it.
-//! * *An idle worker that retires* leaves an idle worker behind for a pending task, and two for two tasks. That is more
+//! * *A worker, idle or about to search, that takes an entry* looks at what it leaves behind before it runs the task.
+//!   If tasks are left and no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker
+//!   that finds its next entry at once need not look, since no thread has relied on it.
+//! * *An idle worker that retires* leaves an idle worker behind for one pending task, and two for several. That is more
 //!   than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
-//! * *A worker that queues a periodic task again* looks for a task next. It announces this first, so that no other
-//!   thread starts a worker for that task.
+//! * *A worker that queues a task again* then searches for another. It announces this first, so that no other thread
+//!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
 //! * *A thread that drops a worker once the queue is closed, or while all others wait for tasks*, looks: a thread
 //!   factory may have kept the worker that long.
@@ -45,14 +45,14 @@
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
 //! closed there may be no next step. So a thread that fails then, while no worker is alive, ends the remaining tasks.
-//! No other step checks whether the queue is closed: tasks left by a shutdown fall due as well.
+//! Workers take the same steps with a closed queue: tasks that a shutdown kept fall due as well.
 //!
 //! # Retiring
 //!
 //! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. One that
-//! has been surplus and idle for the keep-alive asks whether it may retire ([`Workers::try_retire`]). If there are more
-//! than are wanted, it may. Otherwise it must not leave a task behind, and no thread may rely on a worker that is
-//! leaving. Each side writes before it reads, as in [`queue::waiters`](crate::queue):
+//! has been surplus and idle for the keep-alive asks whether it may retire ([`Workers::try_retire`]). If more than are
+//! wanted have started, it may, unless all others wait for tasks to end. Otherwise it must not leave a task behind, and
+//! no thread may rely on it while it leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
@@ -60,22 +60,22 @@
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
 //! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
-//! asks while the queue counts it as waiting, so its question makes no thread start another. If it retires, it leaves
-//! the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
+//! asks while the queue counts it as waiting, so that no thread starts another because this one asks. If it retires, it
+//! leaves the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being
 //! started ([`Workers::try_spawn_permit`]). Of two workers that take entries at once, the one that leaves the queue
 //! later sees that the other has left; of two threads that look, the second sees the permit of the first. A thread that
-//! has taken an entry does not wait for the permit. Its holder might start no worker, so the holder looks once it has
-//! returned the permit. A worker reports under the lock of this module that it has searched; by then the queue knows
-//! that it waits, or it has taken an entry. [`retiring`] explains when a worker that stays retires after all.
+//! has taken an entry does not wait for the permit. The permit's holder might start no worker, so it looks once it has
+//! given the permit back. A worker reports under the lock of this module that it has searched; by then the queue counts
+//! it as waiting, or it has taken an entry. [`retiring`] explains when a worker that stays retires after all.
 //!
 //! # Settings
 //!
 //! A thread changes a setting under the lock of this module, even while workers run. A retiring worker reads it under
 //! that lock. A submission reads it once its task is queued, and a thread that enlarges the core looks at the queue
 //! after the change; the queue's locks ensure that one sees the other. A thread that shrinks the core wakes the
-//! workers once; those that are surplus retire after the keep-alive if no task comes.
+//! sleeping workers once; those that are surplus retire after the keep-alive if no task comes.
 //!
 //! The lock protects everything in [`Roster`]. Under it [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
 //! [`Workers::count`] call closures that look at the queue while the count cannot change (`docs/locks.md`).
@@ -106,11 +106,11 @@ use crate::{
 
 #[derive(Default)]
 pub(crate) struct Workers {
-    /// Threads that wait for the permit watch it.
+    /// The list of workers. Its waiters are the threads that wait for the permit.
     roster: Watched<Roster, { rank::OUTERMOST }>,
-    /// The number of started workers; written under the lock.
+    /// The number of started workers; may leave out one that is deciding whether to retire. Written under the lock.
     started: AtomicUsize,
-    /// Written under the lock, like the two below.
+    /// Written under the lock, as are `core_timeout` and `keep_alive`.
     core_size: AtomicUsize,
     core_timeout: AtomicBool,
     /// In nanoseconds.
@@ -124,17 +124,16 @@ pub(crate) struct Workers {
 struct Roster {
     /// One slot for each worker that is starting or started, sorted by number.
     slots: Vec<WorkerSlot>,
-    /// The number of these that are started.
+    /// How many of the workers in `slots` have started.
     started: usize,
-    /// The most that have ever been started at once.
+    /// The largest value that `started` has had.
     largest: usize,
-    /// Set while a [`SpawnPermit`] is out.
+    /// True while a thread has the [`SpawnPermit`].
     is_spawning: bool,
-    /// Set when a started worker, or the only one, is lost, until another starts: a due task may have no worker.
+    /// True from the loss of a started worker, or of the only one, until another starts: a due task may have no worker.
     is_short: bool,
-    /// The number of the worker added last.
     last_number: usize,
-    /// The handles of the started threads, until they are joined.
+    /// The handles of the started threads that have neither been joined nor been found to have ended.
     threads: Vec<JoinHandle<()>>,
     /// The totals of the workers that have been removed.
     retired: Totals,
@@ -144,11 +143,11 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Set until its first search (also while it starts), and from each requeuing of a task to its next search.
+    /// True until the worker's first search, and from each time it queues a task again until it has searched.
     will_search: bool,
 }
 
-/// The right to start a thread. One thread at a time has it; a drop returns it.
+/// The right to start a thread. Only one thread at a time has it; dropping it gives it back.
 pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
 }
@@ -200,7 +199,7 @@ impl Workers {
 
     // Counts.
 
-    /// Returns the number of started workers, on which other threads rely.
+    /// Returns the number of started workers without a lock: one that is deciding whether to retire may not count.
     #[inline]
     pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
@@ -263,7 +262,7 @@ impl Workers {
         self.core_size.load(Ordering::Relaxed)
     }
 
-    /// Returns how many workers there may be, as long as there is work for them.
+    /// Returns how many workers the pool may have: the core size, or one if that is 0.
     #[inline]
     pub(crate) fn wanted(&self) -> usize {
         self.core_size().max(1)
@@ -283,7 +282,7 @@ impl Workers {
         self.core_timeout.load(Ordering::Relaxed)
     }
 
-    /// Changes when idle workers retire. Returns `false`, and changes nothing, if core threads would time out at once.
+    /// Changes the given settings. Returns `false`, and changes nothing, if core workers would then retire at once.
     pub(crate) fn set_times(&self, keep_alive: Option<Duration>, timeout: Option<bool>) -> bool {
         let _roster = self.roster.lock();
         let keep_alive = keep_alive.unwrap_or_else(|| self.keep_alive());
@@ -298,8 +297,8 @@ impl Workers {
 
     // Starting.
 
-    /// Waits for the permit to start a thread. Returns `None` once `is_needed` returns `false`: it is called **under
-    /// the lock**, with the number of started workers, and reads only atomics.
+    /// Waits for the permit to start a thread. Returns `None` once `is_needed` returns `false`; `is_needed` is called
+    /// **under the lock**, with the number of started workers, and reads only atomics.
     pub(super) fn spawn_permit(
         &self,
         is_needed: &dyn Fn(usize) -> bool,
@@ -318,9 +317,9 @@ impl Workers {
         })
     }
 
-    /// Returns the permit to start a worker for a task that no other would take, if the pool may have one more and none
-    /// is about to search. `is_uncovered` returns `true` if there is such a task and no idle worker. It is called
-    /// **under the lock**, and takes the lock of the queue's waiters.
+    /// Returns the permit to start a worker, if it is free, the pool may have one more, no worker is about to search,
+    /// and `is_uncovered` returns `true`: a task is pending and no worker is idle. `is_uncovered` is called **under the
+    /// lock**, and takes the lock of the queue's waiters.
     pub(super) fn try_spawn_permit(
         &self,
         is_uncovered: impl FnOnce() -> bool,
@@ -340,7 +339,7 @@ impl Workers {
         self.roster.lock().is_short
     }
 
-    /// Adds the only worker of a pool without threads, its driver. Returns its number and its statistics.
+    /// Adds the driver, the only worker of a pool without threads. Returns its number and its statistics.
     pub(super) fn add_driver(&self) -> (usize, Arc<WorkerStats>) {
         let (number, stats) = SpawnPermit { workers: self }.add_worker();
         self.mark_started(number);
@@ -349,7 +348,7 @@ impl Workers {
     }
 
     /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers must
-    /// check again: there are too many, or one stayed because all others waited for tasks.
+    /// check again: there are too many workers, or one stayed because all others were waiting for tasks.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {
@@ -368,7 +367,7 @@ impl Workers {
         }
     }
 
-    /// Notes that a worker has run a task and will search for the next one at once.
+    /// Notes that a worker is about to queue a task again, and will then search for the next one.
     pub(super) fn announce_search(&self, number: usize) {
         self.roster.lock().set_will_search(number, true);
     }
@@ -378,7 +377,7 @@ impl Workers {
         self.roster.lock().set_will_search(number, false);
     }
 
-    /// Removes a worker that has ended, or that never began. One that has retired is gone already.
+    /// Removes a worker that has ended or never began. Does nothing if the worker has retired.
     pub(super) fn remove(&self, number: usize) {
         let mut roster = self.roster.lock();
         let (there, started) = (roster.slots.len(), roster.started);
@@ -388,7 +387,7 @@ impl Workers {
         self.publish(&roster);
     }
 
-    /// Joins the started threads.
+    /// Joins the started threads, except the calling one.
     pub(super) fn join_threads(&self) {
         let threads = mem::take(&mut self.roster.lock().threads);
         let own = thread::current().id();
@@ -418,12 +417,12 @@ impl SpawnPermit<'_> {
         (number, stats)
     }
 
-    /// Keeps the handle of the started thread, and returns the permit.
+    /// Keeps the handle of the started thread, and gives the permit back.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut roster = self.workers.roster.lock();
         let gone = thread.map(|thread| keep(&mut roster.threads, thread, is_finished));
         drop(roster);
-        // First, because a thread's handle drops its panic payload, and that drop may need to start a thread.
+        // Before `gone`, because a thread's handle drops its panic payload, and that drop may need to start a thread.
         drop(self);
         discard(gone);
     }

@@ -5,7 +5,7 @@ use std::io;
 use super::*;
 use crate::{ScheduledThreadPoolExecutor, Worker, patience::LONG, task::Node};
 
-/// Queues a task like a submission that saw a worker that has since retired.
+/// Queues a task as a submission does that saw a worker which has since retired.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {
     let task: Arc<Task> = Node::once(|| 7);
     let now = pool.clock().read();
@@ -13,8 +13,8 @@ fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {
     (task, ticket)
 }
 
-/// SP-024: a shutdown in that window does not terminate the pool: it sees the task, and the
-/// submitter starts a worker for it.
+/// SP-024: a shutdown in that window does not terminate the pool: it sees the task, and the submitter starts a worker
+/// for it.
 #[test]
 fn a_task_without_a_worker_delays_termination() {
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -27,8 +27,7 @@ fn a_task_without_a_worker_delays_termination() {
     assert_eq!(task.state(), crate::TaskState::Completed);
 }
 
-/// If no worker can be started for the task, the submission withdraws it, and it no longer delays
-/// termination.
+/// If no worker can be started for the task, the submission withdraws it, and it no longer delays termination.
 #[test]
 fn a_withdrawn_task_does_not_delay_termination() {
     let fails = |_: Worker| Err(io::Error::other("no threads today"));
@@ -53,7 +52,7 @@ fn a_task_that_was_moved_is_withdrawn() {
     let pool = Arc::clone(executor.pool());
     let (_, ticket) = offer_without_worker(&pool);
     let moved = [Timing::Parked { due: Timestamp::NEVER }, Timing::At(Timestamp::PAST)];
-    // Another task takes the slot between the two.
+    // Another task takes the slot between the two moves.
     let mut other = None;
     for timing in moved {
         let found = if other.is_none() { ticket } else { Ticket::without_slot(ticket.sequence) };

@@ -18,7 +18,7 @@ use crate::{
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// A pool on a manual clock, with a queue of two stripes and without a worker.
+/// Makes a pool on a manual clock, with a queue of two stripes and without a worker.
 fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
     let (clock, refs) = pool_refs(core_timeout);
     (clock, Arc::clone(refs.pool()))
@@ -87,12 +87,12 @@ fn one_shot() -> Arc<Task> {
     Node::once(|| ())
 }
 
-/// No thread sleeps in these models.
+/// Asserts that no waiter has to be woken: no thread sleeps in these models.
 fn wakes(waker: Option<Waker>) {
     assert!(waker.is_none());
 }
 
-/// Lets an idle worker try to retire. Returns `true` if it did.
+/// Lets an idle worker try to retire. Returns `true` if it has retired.
 fn retire(pool: &Pool, number: usize) -> bool {
     pool.queue.begin_search();
     let answer = pool.workers.try_retire(
@@ -119,7 +119,7 @@ fn the_last_worker_leaves_no_task_behind() {
     });
 }
 
-/// M131: the same in a pool of two, beside a busy worker.
+/// M131: the same as in the test above, in a pool of two, beside a busy worker.
 #[test]
 fn a_retiring_worker_leaves_no_task_beside_a_busy_worker() {
     check(|| {

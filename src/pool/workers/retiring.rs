@@ -6,20 +6,21 @@
 //!
 //! # Staying
 //!
-//! A worker that may retire wakes up after the keep-alive. One that may not sleeps until it is woken, so an idle pool
-//! has no wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
+//! A worker that may retire wakes up after the keep-alive. One that may not has no such limit, so an idle pool has no
+//! wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
 //!
-//! * **Tasks are pending**, and too few others are idle. That ends when fewer tasks are pending. A thread that removes
-//!   a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one, once it
-//!   is idle itself: a periodic task is pending again by then.
-//! * **All others wait for tasks** to end. That ends when one of them stops waiting, or when another worker starts.
+//! * **Tasks are pending**, and too few other workers are idle. That ends when fewer tasks are pending. A thread that
+//!   removes a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one,
+//!   once it is idle itself: a periodic task is pending again by then.
+//! * **All other workers wait for tasks** to end. That ends when one of them stops waiting, or when another starts.
 //!
 //! # Why no worker stays for a reason that is gone
 //!
 //! A worker that stays notes the reason and *then* looks; a thread that changes something does so and *then* reads the
 //! note. Both look at state behind locks, which order the two ([`queue::waiters`](crate::queue)). A worker knows its
-//! reason only once it has looked, so it first notes both, and then corrects the note ([`note`](Staying::note)). The
-//! thread that finds a reason gone withdraws it and wakes *all* workers; one that still has to stay notes it again.
+//! reason only once it has looked, so it first notes both reasons, and then corrects the note
+//! ([`note`](Staying::note)). The thread that finds a reason gone withdraws it and wakes *all* workers; one that still
+//! has to stay notes it again.
 
 use super::{Roster, Workers};
 use crate::{
@@ -32,11 +33,11 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Returns `true` if what a worker waits for is stuck: not done, and only for a worker of its pool to do. The argument
-/// says whether that pool has a timer thread. Another thread may cancel a task, but the pool cannot know that it will.
+/// Returns `true` if a worker's wait is stuck: only a worker of the pool can do what is awaited, and has not done so.
+/// The argument says whether the pool has a timer thread. The pool cannot foresee that another thread will cancel it.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
-/// What the workers of a pool wait for: one entry for each waiting worker.
+/// What the workers of a pool wait for without a limit: one entry for each waiting worker.
 #[derive(Default)]
 pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
@@ -69,33 +70,34 @@ impl JoinRegistry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pool) enum Retirement<L> {
     Stay,
-    /// It may once it has been idle for long enough.
+    /// The worker may retire once it has been idle for long enough.
     NotYet,
-    /// It has left the queue and is no longer counted.
+    /// The worker has left the queue, with this result of `leave_queue`, and is no longer counted.
     Retired(L),
 }
 
 /// What an idle worker sees of the pool when it asks whether it may retire.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct PoolView {
-    /// The number of workers that wait for a task to end.
+    /// The number of workers that are waiting without a limit.
     pub(in crate::pool) joined: usize,
-    /// The number of other workers that wait for a task to take.
+    /// The number of other workers that are waiting for a task to take.
     pub(in crate::pool) idle: usize,
     /// The number of pending tasks that are not parked.
     pub(in crate::pool) pending: usize,
 }
 
 /// The most workers that stay for pending tasks: the queue's leader and its deputy, which wake for the first two. If a
-/// third falls due with these, the worker that takes one of them starts another (`Pool::compensate`).
+/// third task falls due together with these, the worker that takes one of them starts another worker
+/// (`Pool::compensate`).
 pub(super) const MAX_STAYING: usize = 2;
 
 /// The reasons why workers stay, which they note under the lock of the workers.
 #[derive(Default)]
 pub(in crate::pool) struct Staying {
-    /// A worker stays until fewer tasks are pending than this; zero if none does.
+    /// A worker stays until fewer tasks are pending than this; zero if no worker stays for tasks.
     tasks: AtomicUsize,
-    /// A worker stays because all others wait for tasks.
+    /// True if a worker stays because all others wait for tasks.
     joins: AtomicBool,
 }
 
@@ -125,7 +127,7 @@ impl Workers {
         if !self.may_have_surplus() {
             return Some(Timestamp::NEVER);
         }
-        // Others may have stayed for the task that this worker has run.
+        // Other workers may have stayed for the task that this one has run.
         self.pending_decreased(queue);
         let limit = since.after(self.keep_alive());
         let is_over = limit <= clock.read();
@@ -149,7 +151,7 @@ impl Workers {
         }
     }
 
-    /// Called when a worker stops waiting for a task.
+    /// Called when a worker's wait without a limit has ended.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
@@ -189,8 +191,8 @@ impl Workers {
         answer
     }
 
-    /// Returns why an idle worker has to stay: until fewer tasks than the number are pending, or because all others
-    /// wait for tasks. Zero and `false` mean that it need not.
+    /// Returns why an idle worker has to stay: until fewer tasks than the number are pending, or, if `true`, because
+    /// all others wait for tasks. `(0, false)` means that it need not.
     fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
@@ -207,7 +209,7 @@ impl Workers {
 impl Staying {
     /// Adds the reason that `look` finds, if any, to the earlier ones. Returns `true` if it found one.
     fn note(&self, look: impl FnOnce() -> (usize, bool)) -> bool {
-        // Relaxed, as throughout this file: the locks behind which the workers look order these.
+        // Relaxed, like all accesses to these two: the locks behind which the workers look order them.
         let (tasks, joins) =
             (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
         self.tasks.store(MAX_STAYING, Ordering::Relaxed);
@@ -218,7 +220,7 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true` if workers that stay for tasks are to ask again. `has_at_least` says if that many are pending.
+    /// Returns `true` if workers that stay for tasks are to ask again. `has_at_least` says whether so many are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
@@ -229,7 +231,7 @@ impl Staying {
         is_over
     }
 
-    /// Called when a worker stops waiting for a task or starts. Returns `true` if workers that stay are to ask again.
+    /// Called when a wait has ended or a worker has started. Returns `true` if workers that stay are to ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }

@@ -22,7 +22,7 @@ fn start_workers(workers: &Workers, count: usize) -> Vec<usize> {
     numbers
 }
 
-/// What a worker sees beside `idle` idle ones, with `pending` tasks pending.
+/// Returns what a worker sees beside `idle` idle ones, while `pending` tasks are pending.
 fn seen(idle: usize, pending: usize) -> PoolView {
     PoolView { joined: 0, idle, pending }
 }
@@ -65,8 +65,8 @@ fn a_worker_is_live_once_added_and_started_once_it_begins() {
     assert_eq!(heads(&workers), [1, 1, 2], "a removed worker stays removed");
 }
 
-/// Idle workers check again if there are too many of them now, or if one has stayed because all
-/// others were joining tasks.
+/// Idle workers check again if there are too many of them now, or if one has stayed because all others were joining
+/// tasks.
 #[test]
 fn a_starting_worker_reports_whether_others_must_check_again() {
     let differences = |core, core_timeout| {
@@ -126,7 +126,7 @@ fn workers_that_time_out_leave_a_leader_and_a_deputy() {
     assert_eq!([0, 1, 2, 9].map(|pending| stays(2, pending)), [false; 4]);
 }
 
-/// A worker that stays is notified once there are fewer tasks than it stays for, and only once.
+/// A worker that stays is notified when there are fewer tasks than it stays for, and only once.
 #[test]
 fn a_worker_that_stays_for_tasks_is_notified_when_fewer_remain() {
     let workers = new_workers(9, true);
@@ -146,7 +146,7 @@ fn a_worker_that_stays_for_tasks_is_notified_when_fewer_remain() {
     assert_eq!([1, 0].map(is_notified), [false, true]);
 }
 
-/// A relief worker is started for the remaining tasks if the pool may have one more and none is about to search.
+/// A relief worker is started for the remaining tasks if the pool may have one more and no worker is about to search.
 #[test]
 fn at_most_one_relief_worker_is_started_at_a_time() {
     let workers = new_workers(3, true);
