@@ -10,8 +10,6 @@
 //! index. A claim that began at the beginning of the index would walk over all of them. So it begins behind the last job that it
 //! has claimed, and only now and then at the beginning ([`frontier`](super::frontier)).
 
-use super::statements::not_paused;
-
 /// The due jobs without an ordering key and with these limit keys, by priority and moment.
 macro_rules! claim {
     ($which:literal) => {
@@ -23,9 +21,7 @@ macro_rules! claim {
         now() - make_interval(secs => age))) as last
       from unnest($1::text[], $4::int4[], $5::int8[], $6::int8[], $7::float8[]) with ordinality
         as kind(name, priority, micros, id, age, place)
-     where ",
-            not_paused!("kind.name"),
-            "
+     where not exists (select from @schema.job_pause pause where pause.name = kind.name and pause.until > clock_timestamp())
      order by place
   ) kind cross join lateral (
     select id, run_at from @schema.job

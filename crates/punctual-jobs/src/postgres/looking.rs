@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, error::SqlState};
 
-use super::{connection::AskError, machine::Machine};
+use super::{connection::AskError, machine::Machine, verbs::change};
 use crate::{
     JobChange, JobFilter, JobId, JobStage, JobStatus, JobWait, KindCounts, Priority,
     job::payload::Payload,
@@ -39,7 +39,7 @@ pub(super) const REMOVE: &str = include_str!("sql/remove.sql");
 
 impl Machine {
     pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
-        let stage = filter.stage.map(JobStage::word);
+        let stage = filter.stage.map(|stage| stage.to_string());
         let limit = i64::try_from(filter.limit.unwrap_or(PAGE)).unwrap_or(i64::MAX);
         let after = filter.after.map_or(i64::MIN, |id| id.0);
         let (kinds, of_kinds, of_keys) = self.definitions.limits();
@@ -107,20 +107,12 @@ pub(super) fn retried(rows: &[Row]) -> JobChange {
 
 /// Returns what the rows of [`DISCARD`] say.
 pub(super) fn discarded(rows: &[Row]) -> JobChange {
-    match rows.first() {
-        None => JobChange::Unknown,
-        Some(row) if row.get(0) => JobChange::Signalled,
-        Some(_) => JobChange::Done,
-    }
+    change(rows, 0, JobChange::Signalled, JobChange::Done)
 }
 
 /// Returns what the rows of [`REMOVE`] say.
 pub(super) fn removed(rows: &[Row]) -> JobChange {
-    match rows.first() {
-        None => JobChange::Unknown,
-        Some(row) if row.get(0) => JobChange::Running,
-        Some(_) => JobChange::Done,
-    }
+    change(rows, 0, JobChange::Running, JobChange::Done)
 }
 
 fn counts(row: &Row) -> KindCounts {

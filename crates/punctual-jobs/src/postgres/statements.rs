@@ -1,4 +1,4 @@
-//! The statements, each of them one and complete in itself.
+//! The statements, each of them one and complete in itself. The long ones are files of the folder `sql`.
 //!
 //! A job *waits* if it has no claim and attempts are left. A job that runs has a *claim*: a number that only rises,
 //! drawn while the row is locked. A statement that ends a claim names it, so that what comes late finds nothing;
@@ -28,35 +28,6 @@
 //! All moments are the server's. `clock_timestamp()` is the time of the statement; `now()` would be when a
 //! transaction of the program's own has begun. On the queue's connections there is none, and both are one.
 
-/// Whether a kind is not paused, as a condition on its name.
-macro_rules! not_paused {
-    ($name:literal) => {
-        concat!(
-            "not exists (select from @schema.job_pause pause where pause.name = ",
-            $name,
-            " and pause.until > clock_timestamp())"
-        )
-    };
-}
-pub(super) use not_paused;
-
-macro_rules! greeting {
-    ($lock_timeout:literal) => {
-        concat!(
-            "set session characteristics as transaction isolation level read committed, read write;
-set lock_timeout = '",
-            $lock_timeout,
-            "';
-set jit = off;
-select pg_catalog.set_config('synchronous_commit', 'on', false)
-  where pg_catalog.current_setting('synchronous_commit') = 'off';
-select pg_catalog.set_config('client_encoding', 'SQL_ASCII', false)
-  where pg_catalog.current_setting('server_encoding') = 'SQL_ASCII';
-set search_path = pg_catalog"
-        )
-    };
-}
-
 /// Said on each connection of the queue's when it is made: what a database or a role has set otherwise does not
 /// hold here.
 ///
@@ -67,31 +38,27 @@ set search_path = pg_catalog"
 ///
 /// The server compiles a statement (`jit`) if it expects much work. Where dead rows have made its estimates grow, each claim
 /// would pay for that compilation and gain nothing.
-pub(crate) const GREETING: &str = greeting!("100ms");
+pub(crate) const GREETING: &str =
+    concat!(include_str!("sql/greeting.sql"), "set lock_timeout = '100ms'");
 
-/// Has the server plan each statement once, without looking at the parameters: it would plan the longer ones anew each time, which takes
-/// longer than carrying them out. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it
-/// may only have looks at an index, which cost the same beside many rows.
-macro_rules! planned_once {
-    ($greeting:expr) => {
-        concat!(
-            $greeting,
-            ";
-set plan_cache_mode = force_generic_plan;
-set enable_seqscan = off;
-set enable_bitmapscan = off;
-set enable_hashjoin = off;
-set enable_mergejoin = off"
-        )
-    };
-}
+/// The same on the connection that claims jobs and writes down how they have ended.
+///
+/// It has the server plan each statement once, without looking at the parameters: the server would plan the longer ones anew each time,
+/// which takes longer than carrying them out. Such a plan stays when the tables have grown, and it may have been made when they were
+/// empty; so it may only have looks at an index, which cost the same beside many rows.
+pub(crate) const GREETING_OF_WORK: &str = concat!(
+    include_str!("sql/greeting.sql"),
+    include_str!("sql/planned_once.sql"),
+    "set lock_timeout = '100ms'"
+);
 
 /// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
 /// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
-pub(crate) const GREETING_OF_VERBS: &str = planned_once!(greeting!("1ms"));
-
-/// The same on the connection that claims jobs and writes down how they have ended.
-pub(crate) const GREETING_OF_WORK: &str = planned_once!(greeting!("100ms"));
+pub(crate) const GREETING_OF_VERBS: &str = concat!(
+    include_str!("sql/greeting.sql"),
+    include_str!("sql/planned_once.sql"),
+    "set lock_timeout = '1ms'"
+);
 
 /// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or
 /// the empty text, $10 which are unique, $11 the keys of those that are, $12 the keys of the others, $13 the keys whose jobs keep their

@@ -18,6 +18,10 @@
 //! locks the row only if its revision is still the one of that state, and what enqueues jobs of a schedule draws a new one.
 //! So there may be fewer jobs by then and never more. A rule that changes jobs, `replace` and `queue`, locks them first, and
 //! `replace` does nothing at all if another transaction has locked one of them.
+//!
+//! [`SETTLE`] and [`RUN_NOW`] share `sql/enqueueing.sql`: once the row is `held`, the jobs that have not ended, the room, and the jobs
+//! for as many of the `wanted` ticks as there is room for. A job that waits and stands for a tick, by `queue`, becomes what the
+//! schedule says now, and has an attempt left.
 
 /// What a definition is made of, in the order of its parameters, from $2 on.
 macro_rules! definition {
