@@ -37,7 +37,7 @@ struct Server {
 }
 
 impl Server {
-    /// Asks, and waits for the answer, but no longer than until the token of the run is raised.
+    /// Asks, and waits for the answer, but no longer than until the token of the run is cancelled.
     fn ask(&mut self, run: &TaskContext) -> Result<u32, &'static str> {
         self.asked += 1;
         let takes = match self.asked {

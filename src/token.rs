@@ -136,8 +136,8 @@ impl CancellationToken {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let token = CancellationToken::new();
-    /// let raises = token.clone();
-    /// executor.schedule(Duration::from_millis(1), move || raises.cancel())?;
+    /// let canceller = token.clone();
+    /// executor.schedule(Duration::from_millis(1), move || canceller.cancel())?;
     /// # smol::block_on(async {
     /// token.cancelled().await;
     /// # });
@@ -242,7 +242,7 @@ pub struct Cancelled(pub(crate) ());
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the wait was interrupted: its token was raised")
+        f.write_str("the wait was interrupted: its token was cancelled")
     }
 }
 

@@ -12,7 +12,7 @@
 //! // By default a failed run ends the task on this replica.
 //! let sweep = sweep.on_failure(FailurePolicy::resume());
 //! let sweep = sweep.repeat(minute, with_context(|run| {
-//!     // `run.token()` is raised, and `run.is_lease_lost()` true, once another replica may run.
+//!     // `run.token()` is cancelled, and `run.is_lease_lost()` true, once another replica may run.
 //!     println!("swept under the fencing token {:?}", run.fencing_token());
 //! }))?;
 //! sweep.join()?;
@@ -72,7 +72,7 @@
 //! *One lease.* The database counts a lease from when it writes it, and the holder from before it has sent
 //! the request, and a tenth less. So the holder's ends first, by a clock that goes on while the machine
 //! sleeps, unless the two clocks differ in speed by a tenth. A holder that was frozen sees at its first
-//! look that its lease is over. Its token is raised and
+//! look that its lease is over. Its token is cancelled and
 //! [`TaskContext::is_lease_lost`](punctual::TaskContext::is_lease_lost) compares the clock itself.
 //!
 //! *One clock.* All decisions are by the database's clock. A replica whose own clock is wrong asks too early or

@@ -19,7 +19,7 @@
 //! # Locks
 //!
 //! One lock protects the board. Under it entries change, and nothing else happens: handlers and callbacks
-//! are called, tasks are submitted and cancelled, and tokens are raised after it was released. A submission
+//! are called, tasks are submitted and cancelled, and tokens are cancelled after it was released. A submission
 //! may run the task on the submitter's thread, if the executor has that policy, and so may need the lock
 //! itself. That is why an entry is on the board before its task exists: the task's handle is put into the
 //! entry afterwards, and if the entry has another generation by then the task is cancelled.

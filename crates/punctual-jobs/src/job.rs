@@ -58,7 +58,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const MAX_ATTEMPTS: u32 = 25;
 
     /// How long an attempt may take where it runs, unless [`Jobs::timeout`](crate::Jobs::timeout) says otherwise there.
-    /// When it has, the token of the run is raised, and the attempt fails.
+    /// When it has, the token of the run is cancelled, and the attempt fails.
     const TIMEOUT: Option<Duration> = None;
 
     /// How long a job of this kind waits after an attempt that has failed where it ran, unless

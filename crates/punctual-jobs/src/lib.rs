@@ -57,7 +57,7 @@
 //!   an in-memory queue end with the process.
 //! * **An attempt counts when its process dies**, so a job that kills its process is discarded like any other.
 //! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
-//!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
+//!   learns that: the [token](JobRun::token) of the run is cancelled, and it gets no [fencing token](JobRun::fencing_token).
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
 //! * **A [limit](JobLimit) of a kind, or of each of its limit keys, holds over all machines.** Never more of its jobs have a claim at once. In memory it holds
 //!   in the process. Limit keys take turns. In a window of time 2n - 1 begin at most, and n in the long run.

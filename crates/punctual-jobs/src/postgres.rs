@@ -2,7 +2,7 @@
 //!
 //! The queue is a table, and everything that happens to a job is one statement on it. Read it in this order.
 //!
-//! * [`tables`]: what is stored, and how it is made; in a [`schema`](crate::server::schema) of its own.
+//! * `schema.sql`: what is stored, and [`tables`]: which version of it that is; in a [`schema`](crate::server::schema) of its own.
 //! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one. [`claiming`] has
 //!   those that claim jobs, and [`limiting`] those for kinds with a limit.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;

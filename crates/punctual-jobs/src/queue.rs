@@ -109,7 +109,7 @@ impl JobQueue {
     }
 
     /// Cancels the job with this key, on whichever machine it is: a waiting one is removed, and a running
-    /// one has its token raised and is not tried again.
+    /// one has its token cancelled and is not tried again.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl JobQueue {
     }
 
     /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most the patience of `grace`
-    /// for those that run; then it raises the tokens of the others, and waits for at most its second span
+    /// for those that run; then it cancels the tokens of the others, and waits for at most its second span
     /// ([`then`](Grace::then)) for these to end. A handler that then returns an error has its job released, and this attempt is not counted.
     /// A handler that still runs after that time goes on by itself, and on PostgreSQL its job is released
     /// as well, so it runs a second time.

@@ -55,7 +55,7 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when
+    /// Returns the token of this run. It is cancelled when the job is cancelled, when its time is up, when
     /// the queue shuts down and its patience is over, and when the claim is lost to another machine.
     /// [`stop_reason`](Self::stop_reason) says which.
     #[must_use]
@@ -63,8 +63,8 @@ impl JobRun {
         self.stop.token()
     }
 
-    /// Returns why the [token](Self::token) was raised, the first reason if there are several. `None` while it is not
-    /// raised, and if nothing but the program itself has raised it. Does not block.
+    /// Returns why the [token](Self::token) was cancelled, the first reason if there are several. `None` while it is not
+    /// cancelled, and if nothing but the program itself has cancelled it. Does not block.
     ///
     /// ```
     /// use std::time::Duration;

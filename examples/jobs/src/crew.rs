@@ -23,7 +23,7 @@
 //!
 //! A chain breaks off where an executor has been shut down, and drops its state: that is how jobs
 //! are stopped. A run that was waiting for another attempt then has failed. When the last chain has
-//! ended, the [`Crew`] is dropped, which raises the token for that.
+//! ended, the [`Crew`] is dropped, which cancels the token for that.
 
 use std::sync::Arc;
 
@@ -36,9 +36,9 @@ pub(crate) struct Crew {
     pub(crate) starters: Handle,
     pub(crate) watcher: Handle,
     pub(crate) report: Arc<Report>,
-    /// Raised when running commands are to be stopped.
+    /// Cancelled when running commands are to be stopped.
     pub(crate) hurry: CancellationToken,
-    /// Raised when no job has a run to come, and no command runs.
+    /// Cancelled when no job has a run to come, and no command runs.
     pub(crate) over: Vec<CancellationToken>,
 }
 

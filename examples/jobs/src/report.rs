@@ -25,12 +25,12 @@ pub(crate) struct Report {
     width: usize,
     /// The error after which nothing more is written.
     unwritten: OnceLock<io::Error>,
-    /// Raised when something cannot be written.
+    /// Cancelled when something cannot be written.
     stop: Vec<CancellationToken>,
 }
 
 impl Report {
-    /// Raises all these tokens when something cannot be written.
+    /// Cancels all these tokens when something cannot be written.
     pub(crate) fn new(jobs: &[Job], begun: Instant, stop: Vec<CancellationToken>) -> Self {
         Self {
             begun,

@@ -66,7 +66,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Two tokens: the first signal (Ctrl-C, SIGTERM, SIGHUP) raises one, the next the other.
+/// Two tokens: the first signal (Ctrl-C, SIGTERM, SIGHUP) cancels one, the next the other.
 fn stop_on_signals() -> Result<(CancellationToken, CancellationToken), ctrlc::Error> {
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let tokens = (stop.clone(), hurry.clone());
@@ -77,7 +77,7 @@ fn stop_on_signals() -> Result<(CancellationToken, CancellationToken), ctrlc::Er
     Ok(tokens)
 }
 
-/// Raises the token after `delay`; before this function returns if the delay is zero.
+/// Cancels the token after `delay`; before this function returns if the delay is zero.
 fn raise_after(
     executor: &Handle,
     delay: Duration,

@@ -42,7 +42,7 @@ impl Bodies {
         Self { handle: handle.clone(), by_name: HashMap::new() }
     }
 
-    /// Adds a body. Its token is raised when its run counts no more: the server has gone, or the service shuts down.
+    /// Adds a body. Its token is cancelled when its run counts no more: the server has gone, or the service shuts down.
     #[must_use]
     pub fn with(
         mut self,

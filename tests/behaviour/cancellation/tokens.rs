@@ -81,7 +81,7 @@ fn waits_on_a_raised_token_return_at_once() {
     let sleeper = in_thread(&token, |token| token.sleep(Duration::MAX));
     let slept = receive(&sleeper, "it does not wait");
     let error = slept.expect_err("raised");
-    assert_eq!(error.to_string(), "the wait was interrupted: its token was raised");
+    assert_eq!(error.to_string(), "the wait was interrupted: its token was cancelled");
 }
 
 /// A sleep on a token that is not raised lasts its full time.

@@ -109,7 +109,7 @@ fn tasks_not_due_in_time_are_cancelled() {
     assert_eq!(of(&report), [vec!["obedient"], vec!["late", "nobody"], vec![]]);
     let ids: Vec<_> = report.cancelled.iter().map(TaskSummary::id).collect();
     assert!(ids.contains(&late.id()) && ids.contains(&unnamed.id()));
-    assert!(obedient.unwrap().join().unwrap(), "its token was raised");
+    assert!(obedient.unwrap().join().unwrap(), "its token was cancelled");
     assert_cancelled(&late, CancelReason::ShutdownNow);
 }
 

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GateEvent {
-    /// A run has lost its lease: its token is raised, and another replica may run in its place.
+    /// A run has lost its lease: its token is cancelled, and another replica may run in its place.
     #[non_exhaustive]
     Lost {
         /// The name that the run was claimed under.
@@ -228,11 +228,5 @@ impl Reporter {
 
     pub(crate) fn statistics(&self, held: usize) -> GateStatistics {
         GateStatistics { held: held as u64, ..*self.counts.lock() }
-    }
-}
-
-impl fmt::Debug for Reporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reporter").finish_non_exhaustive()
     }
 }

@@ -7,14 +7,14 @@
 //!
 //! So a lease ends by the holder's own clock, whether or not the database can be asked. Each look
 //! ([`is_lost`](LeaseState::is_lost)) compares the clock: a process that was frozen for a minute sees at
-//! its first look that it has lost its lease. The token is raised by the gate's thread, which runs as soon
+//! its first look that it has lost its lease. The token is cancelled by the gate's thread, which runs as soon
 //! as the process does.
 //!
 //! A lease that was found to be over stays over. A renewal whose answer arrives afterwards changes nothing,
 //! though the database holds on to the row until that lease ends as well: what was told once is not taken
 //! back.
 //!
-//! One lock guards all of it. Tokens are raised after it is released, since that wakes the threads that wait for them.
+//! One lock guards all of it. Tokens are cancelled after it is released, since that wakes the threads that wait for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -125,17 +125,17 @@ impl LeaseState {
         lapses
     }
 
-    /// Notes that the run is about to begin. The token is raised when the lease is lost; at once if it is.
+    /// Notes that the run is about to begin. The token is cancelled when the lease is lost; at once if it is.
     pub(crate) fn watch(&self, token: CancellationToken) {
         let mut inner = self.inner.lock();
         inner.has_begun = true;
         inner.tokens.push(token);
         drop(inner);
-        // Raises it, if the lease is lost.
+        // Cancels it, if the lease is lost.
         self.change(|_| ());
     }
 
-    /// Changes the standing, and raises the tokens if the lease is lost now.
+    /// Changes the standing, and cancels the tokens if the lease is lost now.
     fn change<R>(&self, change: impl FnOnce(&mut Standing) -> R) -> R {
         let mut inner = self.inner.lock();
         let result = change(&mut inner.standing);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_raises_the_token_and_a_token_that_comes_late() {
+    fn the_end_cancels_the_token_and_a_token_that_comes_late() {
         let lease = lease();
         let (before, after) = (CancellationToken::new(), CancellationToken::new());
         lease.watch(before.clone());

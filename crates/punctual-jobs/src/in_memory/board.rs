@@ -167,7 +167,7 @@ impl Board {
             let stop = stop.clone();
             state.keys.remove(key);
             drop(state);
-            stop.raise(StopReason::Cancelled);
+            stop.cancel(StopReason::Cancelled);
             return Ok(JobChange::Signalled);
         }
         self.take_off(state, id);
@@ -197,7 +197,7 @@ impl Board {
     }
 }
 
-fn wall_of(due: &Due) -> Option<SystemTime> {
+pub(super) fn wall_of(due: &Due) -> Option<SystemTime> {
     if let Due::Wall(time) = due { Some(*time) } else { None }
 }
 

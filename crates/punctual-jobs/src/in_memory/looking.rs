@@ -155,7 +155,7 @@ impl Board {
                 *gives_up = true;
                 let stop = stop.clone();
                 drop(state);
-                stop.raise(StopReason::Cancelled);
+                stop.cancel(StopReason::Cancelled);
                 Ok(JobChange::Signalled)
             }
             Stage::Waiting(_) | Stage::InLine => {

@@ -155,7 +155,7 @@ impl State {
 
 /// See [`stopping`](super::stopping).
 pub(super) struct Closing {
-    /// Raised when nothing runs any more.
+    /// Cancelled when nothing runs any more.
     pub(super) idle: CancellationToken,
     /// True when the running jobs were asked to stop.
     pub(super) has_asked: bool,

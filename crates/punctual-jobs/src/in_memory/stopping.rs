@@ -2,7 +2,7 @@
 //!
 //! From the moment at which the state has a [`Closing`], nothing is accepted and no attempt begins: all
 //! entries that wait are taken off the board in the step that puts it there. So what is left are runs, and
-//! `running` only falls. The one that makes it zero raises the token on which the shutdown sleeps. That
+//! `running` only falls. The one that makes it zero cancels the token on which the shutdown sleeps. That
 //! token is on the executor's clock, so a shutdown can be tested on a manual one.
 
 use punctual::{CancellationToken, Grace};
@@ -26,7 +26,7 @@ impl Board {
     }
 
     /// Stops admitting and starting jobs, and takes off the board what waits. Returns the token that is
-    /// raised when nothing runs; `None` if another call has done this before.
+    /// cancelled when nothing runs; `None` if another call has done this before.
     pub(super) fn begin_closing(&self) -> Option<CancellationToken> {
         let idle = CancellationToken::with_clock(self.executor.clock().clone());
         let mut state = self.state.lock();
@@ -80,7 +80,7 @@ impl Board {
             .collect();
         drop(state);
         for signal in signals {
-            signal.raise(StopReason::ShuttingDown);
+            signal.cancel(StopReason::ShuttingDown);
         }
     }
 

@@ -1,11 +1,11 @@
 //! Tasks of the executor beside the attempts: one ends a pause, another has jobs begin that have waited for a token.
 
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use punctual::{TaskHandle, trigger::Due};
 
 use super::{
-    board::{Board, refused},
+    board::{Board, refused, wall_of},
     entry::once,
     pauses::Pause,
 };
@@ -30,7 +30,10 @@ impl Board {
 
     pub(super) fn pause(&self, kind: &str, until: Option<When>) -> Result<(), QueueError> {
         let ends = until.map(|until| self.moment_of(until));
-        let wall = ends.as_ref().and_then(|(instant, due)| self.shown_at(*instant, due));
+        let shown = |(instant, due): &(Option<Instant>, Due)| {
+            wall_of(due).or_else(|| instant.and_then(|instant| self.wall_of(instant)))
+        };
+        let wall = ends.as_ref().and_then(shown);
         let mut state = self.state.lock();
         if state.closing.is_some() {
             return Err(QueueError::ShutDown);
@@ -81,14 +84,6 @@ impl Board {
         self.cancel_task(pause.and_then(|pause| pause.task));
         self.submit_or_discard(next.into_iter().flatten());
         true
-    }
-
-    /// Returns what the wall clock shows at the end of a pause.
-    fn shown_at(&self, instant: Option<Instant>, due: &Due) -> Option<SystemTime> {
-        match due {
-            Due::Wall(time) => Some(*time),
-            _ => instant.and_then(|instant| self.wall_of(instant)),
-        }
     }
 
     /// Submits the tasks that are due when there is a token. The caller holds no lock.

@@ -175,7 +175,7 @@ impl Jobs {
 
     /// Sets how long an attempt may take here, from when its handler is called; without this call the [kind](Job::TIMEOUT) says
     /// it. When the time is up, the
-    /// [token](JobRun::token) is raised, and the attempt has failed when the handler returns, whatever it
+    /// [token](JobRun::token) is cancelled, and the attempt has failed when the handler returns, whatever it
     /// returns but [`JobError::discard`]. Nothing ends a handler that does not look at its token.
     pub fn timeout<J: Job>(mut self, limit: Duration) -> Self {
         self.definition::<J>().timeout = Some(limit);

@@ -39,23 +39,19 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Before all others.
-    High,
+    High = -1,
     /// The priority of a job that says nothing.
     #[default]
-    Normal,
+    Normal = 0,
     /// After all others.
-    Low,
+    Low = 1,
 }
 
 impl Priority {
     /// Returns the number in the tables, where the default of the column is 0.
     #[cfg(feature = "postgres")]
     pub(crate) fn number(self) -> i16 {
-        match self {
-            Self::High => -1,
-            Self::Normal => 0,
-            Self::Low => 1,
-        }
+        self as i16
     }
 
     #[cfg(feature = "postgres")]

@@ -9,7 +9,7 @@
 //! trigger is wrapped, and writes its answer into a cell that the body reads. Both are called by the same
 //! task, one after the other, and the lock of the cell is there because two threads may do that.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use parking_lot::Mutex;
 use punctual::{
@@ -64,11 +64,5 @@ impl Trigger for Ticking {
 
     fn inner(&mut self) -> Option<&mut dyn Trigger> {
         Some(&mut *self.inner)
-    }
-}
-
-impl fmt::Debug for Ticking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticking").finish_non_exhaustive()
     }
 }

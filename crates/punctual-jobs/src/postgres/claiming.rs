@@ -10,8 +10,6 @@
 //! index. A claim that began at the beginning of the index would walk over all of them. So it begins behind the last job that it
 //! has claimed, and only now and then at the beginning ([`frontier`](super::frontier)).
 
-use super::statements::not_paused;
-
 /// The due jobs without an ordering key and with these limit keys, by priority and moment.
 macro_rules! claim {
     ($which:literal) => {
@@ -23,9 +21,7 @@ macro_rules! claim {
         now() - make_interval(secs => age))) as last
       from unnest($1::text[], $4::int4[], $5::int8[], $6::int8[], $7::float8[]) with ordinality
         as kind(name, priority, micros, id, age, place)
-     where ",
-            not_paused!("kind.name"),
-            "
+     where not exists (select from @schema.job_pause pause where pause.name = kind.name and pause.until > clock_timestamp())
      order by place
   ) kind cross join lateral (
     select id, run_at from @schema.job
@@ -65,33 +61,4 @@ pub(crate) const CLAIM_KEYED: &str = claim!("limit_key <> ''");
 /// Fails with a violation of `job_turn` if a job of the same key was enqueued for an earlier moment, and claimed, after
 /// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:
 /// its row is locked, or has a claim when it is looked at under the lock.
-pub(crate) const CLAIM_FIRST: &str = concat!(
-    "with recursive keys(name, key) as (
-  select kind.name, (select min(ordering_key) from @schema.job
-    where ordering_key > $4 and name = kind.name and due and claim is null and attempts < max_attempts)
-    from unnest($1::text[]) as kind(name) where ",
-    not_paused!("kind.name"),
-    "
-  union all
-  select keys.name, (select min(ordering_key) from @schema.job
-    where ordering_key > keys.key and name = keys.name and due and claim is null and attempts < max_attempts)
-    from keys where key is not null
-), first as (
-  select job.id from keys cross join lateral (
-    select id, name, run_at from @schema.job
-     where ordering_key = keys.key and claim is null and attempts < max_attempts
-     order by run_at, id limit 1) job
-   where job.name = keys.name and job.run_at <= now()
-     and not exists (select 1 from @schema.job o where o.ordering_key = keys.key and o.claim is not null)
-     and exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
-   limit $3
-), picked as (
-  select id from @schema.job
-   where id in (select id from first) and claim is null and attempts < max_attempts and run_at <= now()
-   for update skip locked
-)
-update @schema.job j set
-  claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
-  from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent"
-);
+pub(crate) const CLAIM_FIRST: &str = include_str!("sql/claim_first.sql");

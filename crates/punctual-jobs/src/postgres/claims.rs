@@ -8,7 +8,7 @@
 //! claims that are not known. The heartbeat may also ask about a run that has just ended; its answer then finds no
 //! run, and is dropped.
 //!
-//! A token exists from when the task begins. What was to raise it before that is remembered, and the task
+//! A token exists from when the task begins. What was to cancel it before that is remembered, and the task
 //! finds it when it brings the token ([`Claims::attach`]), under the same lock.
 
 use std::{
@@ -60,15 +60,15 @@ struct Run {
     id: i64,
     name: &'static str,
     stop: Option<StopSignal>,
-    /// Why its token is raised, or is to be as soon as there is one.
-    raised: Option<StopReason>,
+    /// Why its token is cancelled, or is to be as soon as there is one.
+    reason: Option<StopReason>,
     is_lost: bool,
     /// Tells the worker's side of the run to wait no longer.
     release: Option<oneshot::Sender<()>>,
 }
 
 struct Closing {
-    /// Raised when there is no run any more.
+    /// Cancelled when there is no run any more.
     idle: CancellationToken,
     has_asked: bool,
     report: ShutdownReport,
@@ -92,7 +92,7 @@ impl Claims {
             id: job.id,
             name,
             stop: None,
-            raised: None,
+            reason: None,
             is_lost: false,
             release: Some(release),
         };
@@ -108,17 +108,17 @@ impl Claims {
     /// The task of a run has begun, with this signal.
     pub(super) fn attach(&self, claim: i64, stop: &StopSignal) {
         let mut state = self.state.lock();
-        let raised = match state.runs.get_mut(&claim) {
+        let reason = match state.runs.get_mut(&claim) {
             Some(run) => {
                 run.stop = Some(stop.clone());
-                run.raised
+                run.reason
             }
             // Released before it began.
             None => Some(StopReason::ShuttingDown),
         };
         drop(state);
-        if let Some(reason) = raised {
-            stop.raise(reason);
+        if let Some(reason) = reason {
+            stop.cancel(reason);
         }
     }
 
@@ -163,26 +163,26 @@ impl Claims {
         all.filter(|(_, claim)| !state.known.contains(claim)).collect()
     }
 
-    /// Raises the token of a job that was cancelled.
+    /// Cancels the token of a job that was cancelled.
     pub(super) fn cancel(&self, id: i64) {
-        self.raise(|_, run| run.id == id, StopReason::Cancelled);
+        self.stop(|_, run| run.id == id, StopReason::Cancelled);
     }
 
-    /// Raises the tokens of runs that were cancelled elsewhere.
+    /// Cancels the tokens of runs that were cancelled elsewhere.
     pub(super) fn cancel_runs(&self, claims: &HashSet<i64>) {
-        self.raise(|claim, _| claims.contains(&claim), StopReason::Cancelled);
+        self.stop(|claim, _| claims.contains(&claim), StopReason::Cancelled);
     }
 
-    /// Raises the tokens of runs whose claims are lost. Returns the jobs of which that is news.
+    /// Cancels the tokens of runs whose claims are lost. Returns the jobs of which that is news.
     pub(super) fn lose(&self, claims: &HashSet<i64>) -> Vec<JobId> {
-        self.raise(|claim, _| claims.contains(&claim), StopReason::ClaimLost)
+        self.stop(|claim, _| claims.contains(&claim), StopReason::ClaimLost)
     }
 
-    /// Raises the tokens of all runs: their claims may be lost. No other begins until the lease is
+    /// Cancels the tokens of all runs: their claims may be lost. No other begins until the lease is
     /// [prolonged](Self::prolong).
     pub(super) fn lose_all(&self) -> Vec<JobId> {
         self.state.lock().is_lease_over = true;
-        self.raise(|_, _| true, StopReason::ClaimLost)
+        self.stop(|_, _| true, StopReason::ClaimLost)
     }
 
     /// A heartbeat was answered. Returns `true` if the lease was over before.
@@ -194,7 +194,7 @@ impl Claims {
         self.state.lock().is_lease_over
     }
 
-    fn raise(&self, is_meant: impl Fn(i64, &Run) -> bool, reason: StopReason) -> Vec<JobId> {
+    fn stop(&self, is_meant: impl Fn(i64, &Run) -> bool, reason: StopReason) -> Vec<JobId> {
         let (mut signals, mut news) = (Vec::new(), Vec::new());
         let mut state = self.state.lock();
         for (claim, run) in &mut state.runs {
@@ -203,12 +203,12 @@ impl Claims {
                     run.is_lost = true;
                     news.push(JobId(run.id));
                 }
-                run.raised.get_or_insert(reason);
+                run.reason.get_or_insert(reason);
                 signals.extend(run.stop.clone());
             }
         }
         drop(state);
-        signals.iter().for_each(|signal| signal.raise(reason));
+        signals.iter().for_each(|signal| signal.cancel(reason));
         news
     }
 
@@ -233,7 +233,7 @@ impl Claims {
         self.state.lock().closing.as_ref().is_some_and(|closing| closing.has_asked)
     }
 
-    /// From now on nothing is begun. Returns the token that is raised when nothing runs; `None` if this was
+    /// From now on nothing is begun. Returns the token that is cancelled when nothing runs; `None` if this was
     /// called before.
     pub(super) fn begin_closing(&self) -> Option<CancellationToken> {
         let idle = CancellationToken::new();
@@ -255,7 +255,7 @@ impl Claims {
         if let Some(closing) = &mut self.state.lock().closing {
             closing.has_asked = true;
         }
-        self.raise(|_, _| true, StopReason::ShuttingDown);
+        self.stop(|_, _| true, StopReason::ShuttingDown);
     }
 
     /// Releases all jobs that still run.

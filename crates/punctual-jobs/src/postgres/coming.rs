@@ -90,7 +90,7 @@ pub(super) async fn wake_on(machine: Arc<Machine>) {
 impl Machine {
     /// Asks for the first moment that comes, or has come since the last question.
     async fn next_moment(&self, since: Option<i64>) -> Result<(Option<i64>, Reading), AskError> {
-        let names = self.handled_names();
+        let names = self.definitions.handled_names();
         let rows = self.ticking.ask_prepared(NEXT, &[&names, &since]).await?;
         let at = Instant::now();
         let row = rows.first();

@@ -7,7 +7,7 @@
 //! # When a claim is believed to be lost
 //!
 //! The lease is counted here from before the last heartbeat that was answered, and for nine tenths of its length, so
-//! it ends here before it ends at the server. If no answer comes until then, the tokens of all runs are raised: by
+//! it ends here before it ends at the server. If no answer comes until then, the tokens of all runs are cancelled: by
 //! then another machine may have begun. An answer that comes says which claims stand, and the others are lost.
 //!
 //! # An outage is not held against the machines
@@ -165,7 +165,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Raises the tokens of all runs if this moment has come.
+    /// Cancels the tokens of all runs if this moment has come.
     fn lose_all_after(&self, over: Instant) {
         if Instant::now() >= over {
             self.lost(self.claims.lose_all());

@@ -45,8 +45,6 @@
 //! another machine does so at the same moment, the one that is second claims nothing. Each window of a kind has buckets
 //! of its own: of two versions with different windows neither waits for what the other has spent.
 
-use super::statements::not_paused;
-
 /// How many microseconds a bucket of `$burst` tokens, one each `$gap` microseconds, is ahead of the present: none if it is full.
 /// If it is further ahead than such a bucket can be, the server's clock was set back, and there is one token.
 macro_rules! ahead {
@@ -102,9 +100,8 @@ macro_rules! room {
   select case when may_claim then least($3, case when $5 is not null then (select count(*) from free) end, ",
             tokens!("$8", "$9"),
             ") else 0 end as most, may_claim from bucket, (
-    select is_open and exists (select from @schema.job_worker where id = $2 and until > clock_timestamp()) and ",
-            not_paused!("$1"),
-            " as may_claim
+    select is_open and exists (select from @schema.job_worker where id = $2 and until > clock_timestamp())
+        and not exists (select from @schema.job_pause pause where pause.name = $1 and pause.until > clock_timestamp()) as may_claim
       from gate) it
 )"
         )
@@ -135,7 +132,8 @@ macro_rules! rest {
     };
 }
 
-/// A claim, a slot of the kind and one of its key for each job that was picked, and tokens for them.
+/// A claim, a slot of the kind and one of its key for each job that was picked, and tokens for them. `sql/placing.sql` has the part
+/// that is the same for whatever waits.
 macro_rules! claiming {
     ($kind_waits:expr, $key_waits:expr) => {
         concat!(
@@ -164,50 +162,9 @@ macro_rules! claiming {
     cross join lateral ",
             ahead!("$8", "$9", "tat"),
             " now
-), numbered as materialized (
-  select id, key, turn, nth, least(most, (select tokens from kind_bucket)) as most, row_number() over (order by nth, turn) as place
-    from picked join key_bucket using (key) where coalesce(nth <= tokens, true)
-), key_free as materialized (
-  select key, slots.slot, slots.nth from (select key, max(nth) as most from numbered group by key) keys
-    cross join lateral (
-      select slot, row_number() over (order by (slot - $6 % $7 + $7) % $7) as nth
-        from generate_series(0, $7 - 1) every(slot)
-       where not exists (select from @schema.job o
-         where o.name = $1 and o.limit_key = keys.key and o.key_slot = every.slot and o.claim = o.key_claim)
-       order by nth limit keys.most
-    ) slots
-), placed as materialized (
-  select numbered.id, numbered.key, turn, free.slot, key_free.slot as key_slot, nextval('@schema.job_claim') as claim
-    from numbered left join free using (place)
-    left join key_free on key_free.key = numbered.key and key_free.nth = numbered.nth
-   where place <= most and ($5 is null or free.slot is not null) and ($7 is null or key_free.slot is not null)
-), spent as materialized (
-  select true as is_of_key, key, $10::int8 as burst, $11::int8 as gap, is_there, ahead + $11 * count(*) as ahead
-    from placed join key_bucket using (key) where $10 is not null group by key, is_there, ahead
-  union all
-  select false, '', $8, $9, is_there, ahead + $9 * count(*) from placed, kind_bucket
-   where $8 is not null group by is_there, ahead
-), kept as (
-  update @schema.job_bucket b set tat = (select time from moment) + spent.ahead * interval '1 microsecond' from spent
-   where b.name = $1 and b.is_of_key = spent.is_of_key and b.limit_key = spent.key and b.burst = spent.burst
-     and b.gap_us = spent.gap and spent.is_there
-  returning b.is_of_key, b.limit_key as key
-), made as (
-  insert into @schema.job_bucket (name, is_of_key, limit_key, burst, gap_us, tat)
-  select $1, is_of_key, key, burst, gap, (select time from moment) + ahead * interval '1 microsecond'
-    from spent where not is_there order by is_of_key, key
-  on conflict do nothing returning is_of_key, limit_key as key
-), paid as materialized (
-  select * from kept union all select * from made
-), claimed as (
-  update @schema.job j set claim = placed.claim, slot = placed.slot, key_slot = placed.key_slot,
-    slot_claim = case when $5 is not null then placed.claim end, key_claim = case when $7 is not null then placed.claim end,
-    worker = $2, claimed_at = (select time from moment), attempts = attempts + 1
-    from placed where j.id = placed.id
-     and ($8 is null or exists (select from paid where not is_of_key))
-     and ($10 is null or exists (select from paid where is_of_key and paid.key = placed.key))
-  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, traceparent, limit_key, turn
-), wait as (
+), ",
+            include_str!("sql/placing.sql"),
+            ", wait as (
   select case when exists (select from picked) then 5000 else least((
       select ahead - ($8 - 1) * $9 from bucket where $8 is not null and ahead > ($8 - 1) * $9 and ",
             $kind_waits,

@@ -59,9 +59,9 @@ pub(super) struct Machine {
     pub(super) wake: Notify,
     /// When a job is due that a notification has told of.
     pub(super) coming: Coming,
-    /// Raised when the queue is closed.
+    /// Cancelled when the queue is closed.
     pub(super) stop: CancellationToken,
-    /// Raised when the thread is about to end.
+    /// Cancelled when the thread is about to end.
     pub(super) ended: CancellationToken,
     /// Notes the ticks of schedules, if there are any.
     pub(super) planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
@@ -125,10 +125,6 @@ impl Machine {
             declared,
             schedules_changed: Notify::new(),
         })
-    }
-
-    pub(super) fn handled_names(&self) -> Vec<&'static str> {
-        self.definitions.handled_names()
     }
 
     /// Runs a future on the queue's thread, and returns its answer.

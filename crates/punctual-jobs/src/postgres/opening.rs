@@ -84,8 +84,7 @@ fn open(
 ) -> Result<PostgresQueue, OpenError> {
     let definitions = opening.definitions;
     let declared = opening.declared.into_iter().map(|schedule| {
-        let max_attempts = |kind: &str, default| definitions.max_attempts(kind, default);
-        let definition = Definition::new(schedule, max_attempts).map(Definition::declared);
+        let definition = Definition::new(schedule, &definitions).map(Definition::declared);
         definition.map_err(|error| OpenError::Refused(Box::new(error)))
     });
     let declared = declared.collect::<Result<_, _>>()?;
@@ -224,7 +223,7 @@ impl Engine for Machine {
                 self.claims.release_all();
             }
         }
-        // Raised also if the server has not answered: then the jobs are found when the lease is over.
+        // Cancelled also if the server has not answered: then the jobs are found when the lease is over.
         let _ = self.ended.sleep(self.settings.request_timeout);
         self.claims.report()
     }
@@ -273,7 +272,7 @@ impl Machine {
     async fn begin_to_ask(&self) -> Result<(), AskError> {
         self.declare().await?;
         self.verbs.ask("select", &[]).await?;
-        if self.handled_names().is_empty() {
+        if self.definitions.handled_names().is_empty() {
             return Ok(());
         }
         let _place_of_the_listener = self.address.server.connect().await?;
@@ -304,7 +303,7 @@ impl Machine {
     }
 
     pub(super) async fn run(self: &Arc<Self>) {
-        if !(self.declared.is_empty() && self.handled_names().is_empty()) {
+        if !(self.declared.is_empty() && self.definitions.handled_names().is_empty()) {
             let ticks = tokio::spawn(schedules::tick_on(Arc::clone(self)));
             self.schedules.lock().push(ticks);
         }
@@ -320,7 +319,7 @@ impl Machine {
     /// Works until the queue is closed. A queue that handles nothing has no worker: it could claim nothing, and if it
     /// looked for dead ones it would learn of jobs that were discarded, and might have no callback to tell.
     async fn work_and_beat(self: &Arc<Self>) {
-        if self.handled_names().is_empty() {
+        if self.definitions.handled_names().is_empty() {
             return self.stop.cancelled().await;
         }
         let mut loops = JoinSet::new();

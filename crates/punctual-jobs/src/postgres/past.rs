@@ -28,18 +28,7 @@ select id, job, name, key, schedule, tick, attempt, machine, began, ended, outco
  order by id desc limit $5";
 
 /// $1 for how many seconds runs are kept. One row: how many are gone.
-const PRUNE: &str = "\
-with turn as materialized (
-  select pg_try_advisory_xact_lock(hashtextextended('@channel.history', 0)) as is_ours
-), first as materialized (
-  select id, ended from @schema.job_run, turn where is_ours order by id limit 1000
-), old as (
-  select id from @schema.job_run
-   where id in (select id from first where ended < now() - make_interval(secs => $1)) for update skip locked
-), gone as (
-  delete from @schema.job_run r using old where r.id = old.id returning 1
-)
-select count(*) from gone";
+const PRUNE: &str = include_str!("sql/prune.sql");
 
 const PRUNED_AT_MOST: i64 = 1000;
 

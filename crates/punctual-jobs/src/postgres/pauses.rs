@@ -1,6 +1,6 @@
 //! Pauses of kinds: a row for each kind that is paused, or was.
 //!
-//! The statements that claim jobs leave out the kinds for which there is a row whose moment has not come (`not_paused!`). A row is read
+//! The statements that claim jobs leave out the kinds for which there is a row whose moment has not come. A row is read
 //! and not locked, so no claim waits for a pause, and no pause for a claim. A pause that has ended by itself leaves its row, which the
 //! next pause of the kind takes over: there are as many rows as kinds.
 

@@ -94,7 +94,7 @@ pub(super) struct Settings {
 #[non_exhaustive]
 pub enum QueueEvent {
     /// The server could not be asked for jobs, or which claims still stand, or told how runs have ended. It is asked
-    /// again. If the heartbeat has no answer for the length of the lease, the tokens of all running jobs are raised.
+    /// again. If the heartbeat has no answer for the length of the lease, the tokens of all running jobs are cancelled.
     ServerAway {
         /// The error, in words.
         error: String,
@@ -106,7 +106,7 @@ pub enum QueueEvent {
         /// The error, in words.
         error: String,
     },
-    /// The claim of a running job is lost: another machine may be running it. Its token was raised.
+    /// The claim of a running job is lost: another machine may be running it. Its token was cancelled.
     ClaimLost {
         /// The id of the job.
         id: crate::JobId,

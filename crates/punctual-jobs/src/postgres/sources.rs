@@ -97,7 +97,7 @@ impl Sources {
         let limits_of = |name: &&str| machine.definitions.handled(name).map(|kind| kind.limits);
         let is_limited = |name: &&str| limits_of(name).is_some_and(Limits::is_some);
         let (limited, others): (Vec<_>, Vec<_>) =
-            machine.handled_names().into_iter().partition(is_limited);
+            machine.definitions.handled_names().into_iter().partition(is_limited);
         for name in limited {
             let limits = limits_of(&name).unwrap_or_default();
             add(&[name], limits, &[Which::Turns, Which::Ordered]);

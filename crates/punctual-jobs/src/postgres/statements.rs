@@ -1,4 +1,4 @@
-//! The statements, each of them one and complete in itself.
+//! The statements, each of them one and complete in itself. The long ones are files of the folder `sql`.
 //!
 //! A job *waits* if it has no claim and attempts are left. A job that runs has a *claim*: a number that only rises,
 //! drawn while the row is locked. A statement that ends a claim names it, so that what comes late finds nothing;
@@ -28,35 +28,6 @@
 //! All moments are the server's. `clock_timestamp()` is the time of the statement; `now()` would be when a
 //! transaction of the program's own has begun. On the queue's connections there is none, and both are one.
 
-/// Whether a kind is not paused, as a condition on its name.
-macro_rules! not_paused {
-    ($name:literal) => {
-        concat!(
-            "not exists (select from @schema.job_pause pause where pause.name = ",
-            $name,
-            " and pause.until > clock_timestamp())"
-        )
-    };
-}
-pub(super) use not_paused;
-
-macro_rules! greeting {
-    ($lock_timeout:literal) => {
-        concat!(
-            "set session characteristics as transaction isolation level read committed, read write;
-set lock_timeout = '",
-            $lock_timeout,
-            "';
-set jit = off;
-select pg_catalog.set_config('synchronous_commit', 'on', false)
-  where pg_catalog.current_setting('synchronous_commit') = 'off';
-select pg_catalog.set_config('client_encoding', 'SQL_ASCII', false)
-  where pg_catalog.current_setting('server_encoding') = 'SQL_ASCII';
-set search_path = pg_catalog"
-        )
-    };
-}
-
 /// Said on each connection of the queue's when it is made: what a database or a role has set otherwise does not
 /// hold here.
 ///
@@ -67,44 +38,27 @@ set search_path = pg_catalog"
 ///
 /// The server compiles a statement (`jit`) if it expects much work. Where dead rows have made its estimates grow, each claim
 /// would pay for that compilation and gain nothing.
-pub(crate) const GREETING: &str = greeting!("100ms");
+pub(crate) const GREETING: &str =
+    concat!(include_str!("sql/greeting.sql"), "set lock_timeout = '100ms'");
 
-/// Has the server plan each statement once, without looking at the parameters: it would plan the longer ones anew each time, which takes
-/// longer than carrying them out. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it
-/// may only have looks at an index, which cost the same beside many rows.
-macro_rules! planned_once {
-    ($greeting:expr) => {
-        concat!(
-            $greeting,
-            ";
-set plan_cache_mode = force_generic_plan;
-set enable_seqscan = off;
-set enable_bitmapscan = off;
-set enable_hashjoin = off;
-set enable_mergejoin = off"
-        )
-    };
-}
+/// The same on the connection that claims jobs and writes down how they have ended.
+///
+/// It has the server plan each statement once, without looking at the parameters: the server would plan the longer ones anew each time,
+/// which takes longer than carrying them out. Such a plan stays when the tables have grown, and it may have been made when they were
+/// empty; so it may only have looks at an index, which cost the same beside many rows.
+pub(crate) const GREETING_OF_WORK: &str = concat!(
+    include_str!("sql/greeting.sql"),
+    include_str!("sql/planned_once.sql"),
+    "set lock_timeout = '100ms'"
+);
 
 /// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
 /// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
-pub(crate) const GREETING_OF_VERBS: &str = planned_once!(greeting!("1ms"));
-
-/// The same on the connection that claims jobs and writes down how they have ended.
-pub(crate) const GREETING_OF_WORK: &str = planned_once!(greeting!("100ms"));
-
-/// Tells the machines that a job is `$due` now, or when it will be. A moment that is more than a minute ahead is not told: each machine
-/// asks again for the [next](super::coming) before it comes. A transaction of the program's own tells it, because it may be committed
-/// after the moment.
-macro_rules! told {
-    ($due:literal) => {
-        concat!(
-            "case when ",
-            $due,
-            " then @notify('') when run_at < clock_timestamp() + interval '1 minute' then @notify('at ' || (extract(epoch from run_at) * 1000000)::int8) end"
-        )
-    };
-}
+pub(crate) const GREETING_OF_VERBS: &str = concat!(
+    include_str!("sql/greeting.sql"),
+    include_str!("sql/planned_once.sql"),
+    "set lock_timeout = '1ms'"
+);
 
 /// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or
 /// the empty text, $10 which are unique, $11 the keys of those that are, $12 the keys of the others, $13 the keys whose jobs keep their
@@ -115,81 +69,15 @@ macro_rules! told {
 /// A job that runs loses its key to one that is not unique, and is retired: it is over when its attempt is. A unique one is skipped if
 /// a job with its key waits or runs, also if that one is locked. So it waits for less: for a transaction that has inserted, moved or
 /// removed a job with that key and is not committed.
-pub(crate) const STORE: &str = "\
-with moment as materialized (
-  select clock_timestamp() as time
-), asked as materialized (
-  select asked.*, coalesce(at, time + make_interval(secs => delay)) as run_at, time
-    from moment, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::float8[], $6::int4[], $7::text[], $8::int2[],
-      $9::text[], $10::bool[], $14::text[]) with ordinality
-      as asked(name, payload, ordering_key, at, delay, max_attempts, key, priority, limit_key, is_unique, traceparent, place)
-), runs as (
-  select id from @schema.job where key = any($12) and claim is not null for update
-), retired as (
-  update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
-), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
-    from asked, (select count(*) from retired) before_the_keys_are_free
-   where not is_unique order by place
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
-    name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when excluded.key = any($13) and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when excluded.key = any($13) and j.attempts = 0 then j.due else excluded.due end,
-    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
-    limit_key = excluded.limit_key, traceparent = excluded.traceparent
-   where j.claim is null
-  returning id, key, due, run_at
-), made as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
-  select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
-    from asked where is_unique order by place
-  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
-  returning id, key, due, run_at
-), stored as materialized (
-  select due, run_at from sent union all select due, run_at from made
-), told as (
-  select @notify('') from stored where due limit 1
-), coming as (
-  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
-    from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
-), answered as materialized (
-  select id, key, false as was_skipped from sent
-  union all
-  select id, key, false from made
-  union all
-  select id, key, true from @schema.job j
-   where key = any($11) and (claim is not null or attempts < max_attempts) and not exists (select from made where made.key = j.key)
-), checked as materialized (
-  select 1 / case when (select count(*) from answered) = cardinality($1) or cardinality($1) = 1 then 1 else 0 end as is_all, (select count(*) from told) + (select count(*) from coming) as told
-)
-select id, key, was_skipped, is_all, told from checked left join answered on true";
+pub(crate) const STORE: &str = include_str!("sql/store.sql");
 
-/// $1 key, $2 moment, $3 delay in seconds
-pub(crate) const RESCHEDULE: &str = concat!("\
-with moment as materialized (
-  select coalesce($2, clock_timestamp() + make_interval(secs => $3)) as run_at, clock_timestamp() as time
-), found as (
-  select id, claim is not null as runs from @schema.job
-   where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
-), moved as (
-  update @schema.job j set run_at = moment.run_at, due = moment.run_at <= time
-    from found, moment where j.id = found.id and not runs returning due, j.run_at
-)
-select exists (select 1 from moved), (select ", told!("due"), " from moved) from found");
+/// $1 key, $2 moment, $3 delay in seconds. Tells the machines that the job is due now, or when it will be. A moment that is more than a
+/// minute ahead is not told: each machine asks again for the [next](super::coming) before it comes. A transaction of the program's own
+/// tells it, because it may be committed after the moment.
+pub(crate) const RESCHEDULE: &str = include_str!("sql/reschedule.sql");
 
 /// $1 key
-pub(crate) const CANCEL: &str = "\
-with found as (
-  select id, claim is not null as runs from @schema.job
-   where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
-), removed as (
-  delete from @schema.job j using found where j.id = found.id and not runs returning ordering_key
-), noted as (
-  update @schema.job j set key = null, retired = true, cancelled = true
-    from found where j.id = found.id and runs
-)
-select id, runs, (select @notify('') from removed where ordering_key is not null) from found";
+pub(crate) const CANCEL: &str = include_str!("sql/cancel.sql");
 
 /// $1 key: a row if a job that waits or runs has it.
 pub(crate) const HAS_KEY: &str =
@@ -209,62 +97,12 @@ pub(crate) const OWN: &str =
 ///
 /// The row cannot have a tick that has not come, unless the server's clock was set back. A minute is left for
 /// one that is corrected a little: within it moments that come twice are ticks once.
-pub(crate) const TICK: &str = "\
-with moment as materialized (
-  select clock_timestamp() + interval '50 milliseconds' as time
-), asked as materialized (
-  select max(tick) filter (where tick <= time) as newest,
-    extract(epoch from min(tick) filter (where tick > time) - min(time))::float8 as early
-    from moment, unnest($2::timestamptz[]) tick
-), ahead as materialized (
-  select extract(epoch from tick - time)::float8 as ahead
-    from moment, @schema.job_tick where name = $1 and tick > time + interval '1 minute'
-), taken as (
-  insert into @schema.job_tick as t (name, tick) select $1, newest from asked where newest is not null
-  on conflict (name) do update set tick = excluded.tick
-   where t.tick < excluded.tick or t.tick > (select time from moment) + interval '1 minute'
-  returning 1
-), waiting as materialized (
-  select id from @schema.job, taken
-   where ordering_key = $5 and name = $3 and claim is null and attempts < max_attempts
-), put_off as (
-  select id from @schema.job where id in (select id from waiting) and claim is null and run_at > clock_timestamp()
-   for update skip locked
-), brought_forward as (
-  update @schema.job j set run_at = clock_timestamp(), due = true from put_off where j.id = put_off.id returning 1
-), enqueued as (
-  insert into @schema.job (name, payload, ordering_key, tick, run_at, due, max_attempts)
-  select $3, $4, $5, newest, clock_timestamp(), true, $6 from taken, asked where not exists (select from waiting)
-  returning 1
-), told as (
-  select @notify('')
-    from (select from enqueued union all select from brought_forward) due limit 1
-)
-select newest, exists (select from taken), exists (select from enqueued), early,
-  (select ahead from ahead where newest is not null), (select count(*) from told) from asked";
+pub(crate) const TICK: &str = include_str!("sql/tick.sql");
 
 /// $1 names. Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job
 /// with a limit key, of whatever kind, is due; and which priorities other than the usual one the jobs of these kinds have that wait without
 /// an ordering key, due or not.
-pub(crate) const MARK_DUE: &str = "\
-with marked as (
-  update @schema.job set due = true where id in (
-    select id from @schema.job
-     where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due and run_at <= now()
-     order by run_at limit 1000 for update skip locked)
-  returning limit_key
-)
-select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
-    select from @schema.job
-     where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due),
-  array(select priority::int8 from (values (-1::int2), (1::int2)) level(priority)
-   where exists (
-     select from unnest($1::text[]) kind(name) cross join lateral (
-       select from @schema.job
-        where name = kind.name and priority = level.priority
-          and ordering_key is null and claim is null and attempts < max_attempts
-        limit 1) waits))
-  from marked";
+pub(crate) const MARK_DUE: &str = include_str!("sql/mark_due.sql");
 
 pub(crate) const MARKED_AT_MOST: i64 = 1000;
 
@@ -454,19 +292,7 @@ returning j.id, name, payload, attempts, coalesce(last_error, '')"
 /// $1 worker, $2 jobs that it has told of, $3 after how many attempts: a job that was retried since and is discarded again
 /// is another one to tell of. The rows are those for which that is written down, or that are not this
 /// worker's any more; the others are held by a transaction.
-pub(crate) const TOLD: &str = "\
-with told as (
-  select * from unnest($2::int8[], $3::int4[]) as told(id, attempts)
-), free as (
-  select j.id from @schema.job j join told on j.id = told.id and j.attempts = told.attempts
-   where j.id = any($2) and untold and worker = $1 for update of j skip locked
-), written as (
-  update @schema.job j set untold = false, worker = null from free where j.id = free.id returning j.id
-)
-select told.id from told
- where exists (select from written where written.id = told.id)
-    or not exists (select from @schema.job j
-     where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
+pub(crate) const TOLD: &str = include_str!("sql/told.sql");
 
 /// Returns a statement for a transaction of the program's own. It waits for locks as long as the lock time-out of the transaction says,
 /// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead, as long as
@@ -484,20 +310,6 @@ pub(crate) fn in_a_transaction(statement: &str) -> String {
 /// than a day ahead.
 ///
 /// Each priority of each kind is one look at the index of [`CLAIM`](super::claiming::CLAIM), behind all jobs that are due.
-pub(crate) const NEXT: &str = "\
-with since as materialized (
-  select coalesce(timestamptz 'epoch' + $2::int8 * interval '1 microsecond', now()) as at
-)
-select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from now()) * 1000000)::int8 from (
-  select (select run_at from @schema.job
-     where limit_key = '' and ordering_key is null and claim is null and attempts < max_attempts
-       and name = kind.name and priority = level.priority and run_at > (select at from since) and run_at < now() + interval '1 day'
-     order by run_at limit 1) as run_at
-    from unnest($1::text[]) kind(name), (values (-1::int2), (0::int2), (1::int2)) level(priority)
-  union all (
-  select run_at from @schema.job
-   where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due
-     and run_at > (select at from since) and run_at < now() + interval '1 day' order by run_at limit 1)
-) coming";
+pub(crate) const NEXT: &str = include_str!("sql/next.sql");
 
 pub(crate) const WORKERS: &str = "select id, until, lease_us from @schema.job_worker";

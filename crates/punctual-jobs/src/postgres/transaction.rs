@@ -10,8 +10,8 @@
 //! * A retry of a discarded job may find that its key was enqueued again and committed while it waited for just that. The
 //!   server refuses it then, and a savepoint keeps the transaction alive.
 //!
-//! Other machines are told by the server, when the transaction commits: a notification is a part of it. A token that is to be
-//! raised is raised by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
+//! Other machines are told by the server, when the transaction commits: a notification is a part of it. The token of a run
+//! is cancelled by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
 //! is locked, which no heartbeat and no claim waits for.
 
 use tokio_postgres::{Row, Transaction, error::SqlState};
@@ -46,7 +46,7 @@ use crate::{
 /// `lock_timeout` says; two that lock the same jobs in different orders may end in a deadlock, which the server ends by an error for one of
 /// them.
 ///
-/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
+/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. The token of a running job is cancelled within a heartbeat of the commit, on whichever machine it runs.
 ///
 /// ```no_run
 /// # use punctual_jobs::PostgresQueue;
@@ -105,7 +105,7 @@ impl PostgresQueue {
         Ok(verbs::moved(&rows))
     }
 
-    /// The same as [`cancel`](crate::JobQueue::cancel) in a transaction. A token is raised within a heartbeat of the commit.
+    /// The same as [`cancel`](crate::JobQueue::cancel) in a transaction. A token is cancelled within a heartbeat of the commit.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl PostgresQueue {
         Ok(rows.map_or(JobChange::KeyTaken, |rows| looking::retried(&rows)))
     }
 
-    /// The same as [`discard`](crate::JobQueue::discard) in a transaction. A token is raised within a heartbeat of the commit.
+    /// The same as [`discard`](crate::JobQueue::discard) in a transaction. A token is cancelled within a heartbeat of the commit.
     ///
     /// # Errors
     ///

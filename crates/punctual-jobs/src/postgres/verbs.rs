@@ -68,18 +68,15 @@ impl Machine {
 
 /// Returns what the rows of [`RESCHEDULE`](statements::RESCHEDULE) say.
 pub(super) fn moved(rows: &[Row]) -> JobChange {
-    match rows.first() {
-        None => JobChange::Unknown,
-        Some(row) if row.get(0) => JobChange::Done,
-        Some(_) => JobChange::Running,
-    }
+    change(rows, 0, JobChange::Done, JobChange::Running)
 }
 
 /// Returns what the rows of [`CANCEL`](statements::CANCEL) say.
 pub(super) fn cancelled(rows: &[Row]) -> JobChange {
-    match rows.first() {
-        None => JobChange::Unknown,
-        Some(row) if row.get(1) => JobChange::Signalled,
-        Some(_) => JobChange::Done,
-    }
+    change(rows, 1, JobChange::Signalled, JobChange::Done)
+}
+
+/// Returns `yes` or `no`, as this column of the row says. Without a row there is no such job.
+pub(super) fn change(rows: &[Row], column: usize, yes: JobChange, no: JobChange) -> JobChange {
+    rows.first().map_or(JobChange::Unknown, |row| if row.get(column) { yes } else { no })
 }

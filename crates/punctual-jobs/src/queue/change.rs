@@ -8,7 +8,7 @@
 pub enum JobChange {
     /// It is done: the job is removed, moved, due or discarded, as was asked.
     Done,
-    /// It is running, and its [token](crate::JobRun::token) is raised: at once on this machine, within a heartbeat on
+    /// It is running, and its [token](crate::JobRun::token) is cancelled: at once on this machine, within a heartbeat on
     /// another one. It has no further attempt. (`cancel`, `discard`)
     Signalled,
     /// It is running, and nothing was changed. (`reschedule`, `retry`, `remove`)

@@ -20,14 +20,14 @@ pub enum JobStage {
     Discarded,
 }
 
-impl JobStage {
-    /// The word that the statements have for it, too.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
+impl fmt::Display for JobStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The statements have the same words for it.
+        f.write_str(match self {
             Self::Waiting => "waiting",
             Self::Running => "running",
             Self::Discarded => "discarded",
-        }
+        })
     }
 }
 
@@ -50,12 +50,6 @@ impl fmt::Display for JobWait {
             Self::Limit => "the limit of its kind",
             Self::LimitOfKey => "the limit of its limit key",
         })
-    }
-}
-
-impl fmt::Display for JobStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }
 

@@ -14,7 +14,7 @@ pub struct ShutdownReport {
     /// other machines now; the attempt was not counted. In memory, these are all jobs that were waiting
     /// as well, and they exist only here: send them to another queue, or lose them.
     pub released: Vec<ReleasedJob>,
-    /// The jobs whose handlers have not returned in spite of a raised token.
+    /// The jobs whose handlers have not returned in spite of a cancelled token.
     pub still_running: Vec<JobSummary>,
 }
 
@@ -28,12 +28,8 @@ impl fmt::Display for ShutdownReport {
         if still_running.is_empty() {
             return Ok(());
         }
-        write!(f, ", {} still running: ", still_running.len())?;
-        for (place, job) in still_running.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
-            write!(f, "{comma}{job}")?;
-        }
-        Ok(())
+        let jobs: Vec<_> = still_running.iter().map(ToString::to_string).collect();
+        write!(f, ", {} still running: {}", jobs.len(), jobs.join(", "))
     }
 }
 

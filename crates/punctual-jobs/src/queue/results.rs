@@ -3,14 +3,14 @@
 //! A result is a text, as a payload is. It is written by the step that ends the run, so a job that has succeeded and has a result
 //! is never seen without it; and it goes when its time is over, whether it was read or not.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{JobError, job::payload::Payload};
 
 /// A value that a handler has returned, as JSON. It prints its length alone.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobValue(pub(crate) Payload);
 
 impl JobValue {
@@ -21,12 +21,6 @@ impl JobValue {
     /// That of serde, if it is of another type.
     pub fn read<R: DeserializeOwned>(&self) -> Result<R, serde_json::Error> {
         self.0.parse()
-    }
-}
-
-impl fmt::Debug for JobValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -118,7 +118,7 @@ impl JobQueue {
     }
 
     /// Has a job make no further attempt, on whichever machine it is. One that waits is discarded, and
-    /// [`on_discarded`](crate::Jobs::on_discarded) is not told: the caller knows. One that runs has its token raised;
+    /// [`on_discarded`](crate::Jobs::on_discarded) is not told: the caller knows. One that runs has its token cancelled;
     /// unless it succeeds all the same it is discarded when its attempt has ended, and `on_discarded` is told. It can be
     /// [retried](Self::retry) later. (River: `JobCancel`, Oban: `cancel_job`.)
     ///

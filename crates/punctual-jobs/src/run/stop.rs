@@ -1,9 +1,9 @@
-//! The stop of a run: its token, and the reason for which that was raised.
+//! The stop of a run: its token, and the reason for which that was cancelled.
 //!
 //! A token says that a handler is to stop, and not why. What the handler does then depends on it: it cleans up after
 //! a job that was cancelled, saves how far it has come for the next attempt, or leaves everything alone because
-//! another machine has the job. The queue notes its reason before it raises the token, so a handler that sees the token
-//! sees the reason. The first reason stays. Two reasons are not the queue's: the executor raises the token at the time
+//! another machine has the job. The queue notes its reason before it cancels the token, so a handler that sees the token
+//! sees the reason. The first reason stays. Two reasons are not the queue's: the executor cancels the token at the time
 //! limit and when it is shut down itself, and these are seen by the clock and by the state of the executor.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 use punctual::{CancellationToken, Handle};
 
-/// The reason for which the [token](crate::JobRun::token) of a run was raised; from
+/// The reason for which the [token](crate::JobRun::token) of a run was cancelled; from
 /// [`JobRun::stop_reason`](crate::JobRun::stop_reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -53,8 +53,8 @@ impl StopSignal {
         &self.token
     }
 
-    /// Raises the token. It wakes what waits for it, so no lock may be held.
-    pub(crate) fn raise(&self, reason: StopReason) {
+    /// Cancels the token. It wakes what waits for it, so no lock may be held.
+    pub(crate) fn cancel(&self, reason: StopReason) {
         if !self.token.is_cancelled() {
             let _ = self.given.set(reason);
         }

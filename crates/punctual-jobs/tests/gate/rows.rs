@@ -100,8 +100,8 @@ fn a_renewal_does_not_touch_the_row_of_another_fence() {
         let (_task, ran) = once(&executor, gate.for_name(&*name).unwrap(), now(), move || {
             sender.send(()).unwrap();
             let task = current_task().unwrap();
-            let is_raised = task.token().sleep(LONG).is_err();
-            (is_raised, task.is_lease_lost())
+            let is_cancelled = task.token().sleep(LONG).is_err();
+            (is_cancelled, task.is_lease_lost())
         });
         started.recv().unwrap();
         let begun = Instant::now();

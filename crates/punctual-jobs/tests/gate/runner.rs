@@ -97,11 +97,11 @@ fn occupy(run: Duration, tick: i64) {
     loop {
         let task = current_task().unwrap();
         // The looks of one check: what a body does between two steps of its work.
-        let (is_raised, is_lost) = (task.token().is_cancelled(), task.is_lease_lost());
-        if is_raised || is_lost {
+        let (is_cancelled, is_lost) = (task.token().is_cancelled(), task.is_lease_lost());
+        if is_cancelled || is_lost {
             say(
                 "told",
-                &[fencing_token(), i64::from(is_raised), i64::from(is_lost), real_micros()],
+                &[fencing_token(), i64::from(is_cancelled), i64::from(is_lost), real_micros()],
             );
             break;
         }

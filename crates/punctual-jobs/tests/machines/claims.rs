@@ -45,7 +45,7 @@ fn a_machine_that_was_believed_dead_learns_it() {
     assert!(taken_over[1] >= 2, "taken over, and the attempt counts: {taken_over:?}");
     frozen.signal(Signal::CONT);
     frozen.wait_for("ClaimLost");
-    assert_eq!(frozen.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
+    assert_eq!(frozen.wait_for("stopped"), [1, 1], "its token is cancelled, and it gets no fence");
     // The claim of the other one stands.
     beats(&server, frozen.process(), 4);
     let waiting = "select count(*) from punctual.job where claim is not null";
@@ -71,7 +71,7 @@ fn a_claim_that_somebody_has_freed_is_noticed() {
     );
     // The same machine may claim it again before it learns of this: a second run of the same job.
     machine.wait_for("ClaimLost");
-    assert_eq!(machine.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
+    assert_eq!(machine.wait_for("stopped"), [1, 1], "its token is cancelled, and it gets no fence");
 }
 
 /// The other machine looks by itself once an hour. It is told when the ordering key and the slots of a dead one are free.

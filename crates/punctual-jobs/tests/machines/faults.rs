@@ -310,8 +310,8 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
         let jobs = Jobs::new().on(move |run: &punctual_jobs::JobRun, job: Work| {
             tell.send(job.number)?;
             if job.millis > 0 {
-                let is_raised = run.token().sleep(Duration::from_millis(job.millis)).is_err();
-                tell.send(if is_raised { -1 } else { 0 })?;
+                let is_cancelled = run.token().sleep(Duration::from_millis(job.millis)).is_err();
+                tell.send(if is_cancelled { -1 } else { 0 })?;
             }
             Ok(())
         });
@@ -711,7 +711,7 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = std::sync::mpsc::channel();
-    // The transaction is open until this is raised: all that is waited for before happens meanwhile.
+    // The transaction is open until this is cancelled: all that is waited for before happens meanwhile.
     let commit = punctual::CancellationToken::new();
     let (complain, complaints) = std::sync::mpsc::channel();
     let queue = opened(|| {

@@ -35,7 +35,7 @@ impl Job for Abort {
     const NAME: &'static str = "abort";
 }
 
-/// Runs until its token is raised, and then says so.
+/// Runs until its token is cancelled, and then says so.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Wait {
     pub(crate) number: i64,

@@ -108,7 +108,7 @@ fn what_is_rolled_back_changes_nothing_and_what_is_committed_is_done_and_told() 
         each(&queue, &transaction, lost, runs).await;
         transaction.commit().await.unwrap();
     });
-    // A retried job begins because it is told, and both tokens are raised.
+    // A retried job begins because it is told, and both tokens are cancelled.
     assert_eq!(machine.wait_for("ran")[0], 1);
     wait_until("the first is discarded", || {
         matches!(queue.state(runs[0]).unwrap(), JobState::Discarded { .. })

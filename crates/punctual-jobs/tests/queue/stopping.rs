@@ -1,4 +1,4 @@
-//! The reasons for which a token is raised.
+//! The reasons for which a token is cancelled.
 
 use punctual_jobs::{Job, JobError, JobRun, Jobs};
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use crate::world::{LONG, SHORT, Scene, World, standard};
 
 #[derive(Serialize, Deserialize)]
 struct Stops {
-    /// Raises its token itself.
+    /// Cancels its token itself.
     by_itself: bool,
-    /// Waits for the gate after its token was raised, and then says the reason once more.
+    /// Waits for the gate after its token was cancelled, and then says the reason once more.
     stays: bool,
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn for_some_span<W: World>(holds: impl FnMut(Duration) -> bool) {
 pub(crate) struct Scene {
     pub(crate) log: Log,
     pub(crate) executor: Handle,
-    /// Handlers of `Hold` wait until this is raised.
+    /// Handlers of `Hold` wait until this is cancelled.
     pub(crate) gate: CancellationToken,
 }
 
@@ -144,11 +144,11 @@ impl Job for Flaky {
     const NAME: &'static str = "flaky";
 }
 
-/// Begins, and ends when the gate is opened, or fails when its token is raised.
+/// Begins, and ends when the gate is opened, or fails when its token is cancelled.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Hold {
     pub(crate) text: String,
-    /// Succeeds also if its token is raised.
+    /// Succeeds also if its token is cancelled.
     pub(crate) forgives: bool,
     /// Fails when the gate is opened.
     pub(crate) fails: bool,

@@ -75,9 +75,7 @@ impl<'a> Schedules<'a> {
     /// [`on_edit`](Schedule::on_edit) is for programs that declare it, and not kept.
     #[doc(alias = "upsert")]
     pub fn put(self, schedule: Schedule) -> ScheduleCall<'a, bool> {
-        let definition = Definition::new(schedule, |kind, default| {
-            self.queue.definitions.max_attempts(kind, default)
-        });
+        let definition = Definition::new(schedule, &self.queue.definitions);
         let params = definition.map(|definition| definition.params);
         self.ask(texts::PUT, params, |rows| rows.first().is_some_and(|row| row.get(0)))
     }

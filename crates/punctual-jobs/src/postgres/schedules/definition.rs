@@ -25,7 +25,7 @@ pub enum Overlap {
     QueueOne,
     /// So many may wait and run at once; a tick that finds as many has no job. Zero counts as one.
     Allow(u32),
-    /// A job that waits is removed, and one that runs is cancelled: its [token](crate::JobRun::token) is raised, at once on
+    /// A job that waits is removed, and one that runs has its [token](crate::JobRun::token) cancelled, at once on
     /// the machine that takes the tick and within a heartbeat on others, and it is not tried again. The job of the
     /// tick begins when it has returned. Of several ticks that are due together the last one has a job, so
     /// [`CatchUp::Each`] is [`CatchUp::Last`] with it. (Kubernetes: `Replace`.)

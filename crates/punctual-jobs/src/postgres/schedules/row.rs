@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     CatchUp, QueueError,
+    job::jobs::Definitions,
     postgres::{connection::Boxed, moment},
 };
 
@@ -36,10 +37,10 @@ pub(super) struct TickingRow {
 }
 
 impl Definition {
-    /// Makes the parameters of a schedule, whose jobs have so many attempts unless it says otherwise.
+    /// Makes the parameters of a schedule, whose jobs have as many attempts as the program defines unless it says otherwise.
     pub(in crate::postgres) fn new(
         schedule: Schedule,
-        max_attempts: impl FnOnce(&str, u32) -> u32,
+        definitions: &Definitions,
     ) -> Result<Self, QueueError> {
         schedule.check().map_err(QueueError::InvalidName)?;
         let kind = schedule.kind;
@@ -52,8 +53,8 @@ impl Definition {
             Calendar::Period(_) => None,
         };
         let (expression, zone) = cron.unzip();
-        let max_attempts =
-            schedule.max_attempts.unwrap_or_else(|| max_attempts(kind, schedule.of_kind));
+        let of_kind = definitions.max_attempts(kind, schedule.of_kind);
+        let max_attempts = schedule.max_attempts.unwrap_or(of_kind);
         let hash = seed_of(payload.text());
         let params: Vec<Boxed> = vec![
             Box::new(schedule.name.clone()),

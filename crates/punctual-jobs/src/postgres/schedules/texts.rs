@@ -18,6 +18,10 @@
 //! locks the row only if its revision is still the one of that state, and what enqueues jobs of a schedule draws a new one.
 //! So there may be fewer jobs by then and never more. A rule that changes jobs, `replace` and `queue`, locks them first, and
 //! `replace` does nothing at all if another transaction has locked one of them.
+//!
+//! [`SETTLE`] and [`RUN_NOW`] share `sql/enqueueing.sql`: once the row is `held`, the jobs that have not ended, the room, and the jobs
+//! for as many of the `wanted` ticks as there is room for. A job that waits and stands for a tick, by `queue`, becomes what the
+//! schedule says now, and has an attempt left.
 
 /// What a definition is made of, in the order of its parameters, from $2 on.
 macro_rules! definition {
@@ -81,31 +85,11 @@ pub(crate) const DECLARE: &str = concat!(
 );
 
 /// $1 name, $2 whether it is to be paused. A schedule that goes on has missed nothing before, and repeats nothing.
-pub(crate) const PAUSE: &str = "\
-with found as (
-  select name from @schema.job_schedule where name = $1 and not removed for update nowait
-), done as (
-  update @schema.job_schedule s set paused = $2,
-    tick = case when s.paused and not $2 then greatest(s.tick, clock_timestamp()) else tick end,
-    next_at = case when $2 then null when s.paused then clock_timestamp() else next_at end,
-    revision = nextval('@schema.job_claim')
-    from found where s.name = found.name returning 1
-)
-select @notify('schedule') from done";
+pub(crate) const PAUSE: &str = include_str!("sql/pause.sql");
 
 /// $1 name. Of one that a program has declared the row stays, so that the program does not bring it back.
 /// A pause ends with it: a schedule that is put, or declared, in its place is another one.
-pub(crate) const REMOVE: &str = "\
-with found as (
-  select name, declared from @schema.job_schedule where name = $1 and not removed for update nowait
-), gone as (
-  delete from @schema.job_schedule s using found where s.name = found.name and not found.declared
-), hidden as (
-  update @schema.job_schedule s set removed = true, edited = true, paused = false, next_at = null,
-    revision = nextval('@schema.job_claim')
-    from found where s.name = found.name and found.declared
-)
-select @notify('schedule') from found";
+pub(crate) const REMOVE: &str = include_str!("sql/remove.sql");
 
 /// What says when a schedule ticks, and how its row stands.
 macro_rules! state {
@@ -149,64 +133,6 @@ pub(crate) const DUE: &str = concat!(
 
 pub(crate) const DUE_AT_MOST: usize = 100;
 
-/// What follows once the row is `held`: the jobs that have not ended, the room, and the jobs for as many of the ticks as
-/// there is room for. A job that waits and stands for a tick, by `queue`, becomes what the schedule says now, and has an
-/// attempt left.
-macro_rules! enqueueing {
-    ($waits:literal, $ticks:literal) => {
-        concat!(
-            "outstanding as materialized (
-  select j.id, claim is not null as runs from @schema.job j, held
-   where j.schedule = held.name and (claim is not null or attempts < j.max_attempts)
-), free as materialized (
-  select id, claim is not null as runs, run_at from @schema.job
-   where id in (select id from outstanding) and exists (select from held where overlap in ('replace', 'queue'))
-   for update skip locked
-), asked as materialized (
-  select name, overlap, overlap_most, kind, payload, max_attempts, priority, limit_key,
-      coalesce(ordering_key, case when overlap <> 'allow' then 'every ' || name end) collate \"C\" as ordering_key, ",
-            $waits,
-            " as waits from held
-   where overlap <> 'replace' or (select count(*) from free) = (select count(*) from outstanding)
-), room as materialized (
-  select case
-      when overlap = 'allow' then overlap_most - (select count(*) from outstanding)
-      when overlap = 'replace' and not waits then 1
-      when overlap = 'queue' then 1 - least((select count(*) from outstanding where not runs), 1)
-      else 1 - least((select count(*) from outstanding), 1) end as room
-    from asked
-), wanted as materialized (
-  select tick, number from ",
-            $ticks,
-            " as every(tick, number)
-), chosen as materialized (
-  select tick, number from wanted, room where number <= room
-), removed as (
-  delete from @schema.job j using free, asked
-   where j.id = free.id and not free.runs and overlap = 'replace' and exists (select from chosen) and not waits
-), cancelled as (
-  update @schema.job j set key = null, retired = true, cancelled = true from free, asked
-   where j.id = free.id and free.runs and overlap = 'replace' and exists (select from chosen) and not waits
-  returning j.id
-), enqueued as (
-  insert into @schema.job (name, payload, ordering_key, schedule, tick, run_at, due, max_attempts, priority, limit_key)
-  select kind, payload, ordering_key, asked.name, chosen.tick, clock_timestamp(), true, max_attempts, priority, limit_key
-    from asked, chosen order by number
-  returning id
-), brought_forward as (
-  update @schema.job j set run_at = least(j.run_at, clock_timestamp()), due = true, name = asked.kind,
-      payload = asked.payload, max_attempts = greatest(asked.max_attempts, j.attempts + 1),
-      ordering_key = asked.ordering_key, priority = asked.priority, limit_key = asked.limit_key
-    from free, asked
-   where j.id = free.id and not free.runs and overlap = 'queue' and not waits and exists (select from wanted)
-     and (free.run_at > clock_timestamp() or (j.name, j.payload, j.ordering_key, j.priority, j.limit_key)
-         is distinct from (asked.kind, asked.payload, asked.ordering_key, asked.priority, asked.limit_key))
-  returning j.id
-)"
-        )
-    };
-}
-
 /// $1 name, $2 revision, $3 ticks that are to have a job each, in their order, $4 whether they wait for room, $5 whether they
 /// are late, $6 up to which tick the row is settled whatever becomes of these, $7 how many of those had no job, $8 when the
 /// row is to be looked at once all are settled, $9 when the last of them is due. No row if the schedule is another one by
@@ -216,11 +142,13 @@ macro_rules! enqueueing {
 /// One row: how many jobs are enqueued, and which running ones are cancelled.
 pub(crate) const SETTLE: &str = concat!(
     "with held as materialized (
-  select * from @schema.job_schedule
+  select *, $4::bool as waits from @schema.job_schedule
    where name = $1 and revision = $2 and not paused and not removed and ($9::timestamptz is null or $9 <= clock_timestamp() + interval '50 milliseconds')
    for update skip locked
+), wanted(tick, number) as materialized (
+  select * from unnest($3::timestamptz[]) with ordinality
 ), ",
-    enqueueing!("$4::bool", "unnest($3::timestamptz[]) with ordinality"),
+    include_str!("sql/enqueueing.sql"),
     ", settled as (
   update @schema.job_schedule s set
     tick = coalesce(case when $4 then (select max(tick) from chosen) else $3[cardinality($3)] end, $6, s.tick),
@@ -250,10 +178,12 @@ pub(crate) const RUN_NOW: &str = concat!(
     "with seen as materialized (
   select revision from @schema.job_schedule where name = $1
 ), held as materialized (
-  select s.* from @schema.job_schedule s, seen
+  select s.*, false as waits from @schema.job_schedule s, seen
    where s.name = $1 and not s.removed and s.revision = seen.revision for update of s nowait
+), wanted(tick, number) as materialized (
+  values (null::timestamptz, 1)
 ), ",
-    enqueueing!("false", "(values (null::timestamptz, 1))"),
+    include_str!("sql/enqueueing.sql"),
     ", settled as (
   update @schema.job_schedule s set
     enqueued = s.enqueued + (select count(*) from chosen),

@@ -1,0 +1,130 @@
+-- The tables of the queue. @schema is the schema that the program has named, "punctual" unless it has named another.
+-- One transaction makes all of it (server/tables.rs), and writes the version into @schema.job_version.
+
+create sequence @schema.job_claim;
+create table @schema.job (
+  id bigint generated always as identity primary key,
+  name text not null,
+  payload text not null,
+  ordering_key text collate "C",
+  key text,
+  run_at timestamptz not null default clock_timestamp(),
+  due boolean not null default false,
+  attempts int not null default 0,
+  max_attempts int not null default 25,
+  claim bigint,
+  worker text,
+  claimed_at timestamptz,
+  last_error text,
+  retired boolean not null default false,
+  cancelled boolean not null default false,
+  untold boolean not null default false,
+  schedule text,
+  tick timestamptz,
+  priority smallint not null default 0 check (priority between -1 and 1),
+  slot int,
+  slot_claim bigint,
+  limit_key text collate "C" not null default '',
+  key_slot int,
+  key_claim bigint,
+  traceparent text
+);
+create unique index job_key on @schema.job (key)
+  where key is not null and (claim is not null or attempts < max_attempts);
+create index job_of_worker on @schema.job (worker) where claim is not null;
+create index job_waiting on @schema.job (name, priority, limit_key, run_at, id)
+  where ordering_key is null and claim is null and attempts < max_attempts;
+create index job_keyed on @schema.job (name, priority, run_at, id)
+  where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts;
+create index job_turns on @schema.job (name, priority, limit_key)
+  where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due;
+create unique index job_turn on @schema.job (ordering_key) where ordering_key is not null and claim is not null;
+create index job_first on @schema.job (ordering_key, run_at, id)
+  where ordering_key is not null and claim is null and attempts < max_attempts;
+create index job_due on @schema.job (name, ordering_key)
+  where ordering_key is not null and claim is null and attempts < max_attempts and due;
+create index job_not_due on @schema.job (run_at)
+  where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due;
+create index job_untold on @schema.job (id) where untold;
+create index job_discarded on @schema.job (id) where claim is null and attempts >= max_attempts;
+-- The row of a job may have the slot of an earlier claim, which these two do not see, because that claim is another one.
+create unique index job_slot on @schema.job (name, slot) where claim = slot_claim;
+create unique index job_key_slot on @schema.job (name, limit_key, key_slot) where claim = key_claim;
+create index job_of_schedule on @schema.job (schedule)
+  where schedule is not null and (claim is not null or attempts < max_attempts);
+comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (..., ...)';
+create table @schema.job_worker (id text primary key, until timestamptz not null, lease_us bigint not null);
+create table @schema.job_tick (name text primary key, tick timestamptz not null);
+create table @schema.job_schedule (
+  name text primary key,
+  expression text,
+  zone text,
+  missing text,
+  repeated text,
+  period_us bigint check (period_us >= 10000),
+  begins timestamptz,
+  ends timestamptz,
+  jitter_us bigint not null default 0,
+  kind text not null,
+  payload text not null,
+  max_attempts int not null default 25 check (max_attempts > 0),
+  catch_up text not null default 'last',
+  catch_up_us bigint not null default 3600000000,
+  overlap text not null default 'queue',
+  overlap_most int not null default 1 check (overlap_most > 0),
+  paused boolean not null default false,
+  removed boolean not null default false,
+  declared boolean not null default false,
+  edited boolean not null default false,
+  code text,
+  priority smallint not null default 0 check (priority between -1 and 1),
+  ordering_key text collate "C",
+  limit_key text collate "C" not null default '',
+  revision bigint not null default nextval('@schema.job_claim'),
+  tick timestamptz not null default clock_timestamp(),
+  next_at timestamptz default clock_timestamp(),
+  last_tick timestamptz,
+  last_job bigint,
+  last_at timestamptz,
+  enqueued bigint not null default 0,
+  made_up bigint not null default 0,
+  missed bigint not null default 0,
+  skipped bigint not null default 0,
+  check ((expression is null) = (zone is null) and (expression is null) <> (period_us is null))
+);
+create index job_schedule_next on @schema.job_schedule (next_at);
+create index job_schedule_tick on @schema.job_schedule (tick);
+comment on table @schema.job_schedule is 'The schedules of punctual. The ticks up to the column tick are settled.';
+create table @schema.job_run (
+  id bigint generated always as identity primary key,
+  job bigint not null,
+  name text not null,
+  key text,
+  schedule text,
+  tick timestamptz,
+  attempt int not null,
+  machine text not null,
+  began timestamptz not null,
+  ended timestamptz not null default clock_timestamp(),
+  outcome text not null,
+  error text
+);
+create index job_run_of_job on @schema.job_run (job, id);
+create index job_run_of_name on @schema.job_run (name, id);
+create index job_run_of_schedule on @schema.job_run (schedule, id) where schedule is not null;
+comment on table @schema.job_run is 'The runs of punctual that have ended, for as long as they are kept.';
+create table @schema.job_bucket (
+  name text not null,
+  is_of_key boolean not null,
+  limit_key text collate "C" not null,
+  burst bigint not null,
+  gap_us bigint not null,
+  tat timestamptz not null,
+  primary key (name, is_of_key, limit_key, burst, gap_us)
+);
+comment on table @schema.job_bucket is 'The token buckets of punctual that are not full. Each is full again at the moment tat.';
+create table @schema.job_pause (name text primary key, until timestamptz not null default 'infinity');
+comment on table @schema.job_pause is 'The kinds of jobs that are paused, until a moment.';
+create table @schema.job_result (job bigint primary key, value text not null, until timestamptz not null);
+create index job_result_until on @schema.job_result (until);
+comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';

@@ -1,0 +1,18 @@
+with marked as (
+  update @schema.job set due = true where id in (
+    select id from @schema.job
+     where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due and run_at <= now()
+     order by run_at limit 1000 for update skip locked)
+  returning limit_key
+)
+select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
+    select from @schema.job
+     where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due),
+  array(select priority::int8 from (values (-1::int2), (1::int2)) level(priority)
+   where exists (
+     select from unnest($1::text[]) kind(name) cross join lateral (
+       select from @schema.job
+        where name = kind.name and priority = level.priority
+          and ordering_key is null and claim is null and attempts < max_attempts
+        limit 1) waits))
+  from marked

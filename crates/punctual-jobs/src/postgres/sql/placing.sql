@@ -1,0 +1,44 @@
+numbered as materialized (
+  select id, key, turn, nth, least(most, (select tokens from kind_bucket)) as most, row_number() over (order by nth, turn) as place
+    from picked join key_bucket using (key) where coalesce(nth <= tokens, true)
+), key_free as materialized (
+  select key, slots.slot, slots.nth from (select key, max(nth) as most from numbered group by key) keys
+    cross join lateral (
+      select slot, row_number() over (order by (slot - $6 % $7 + $7) % $7) as nth
+        from generate_series(0, $7 - 1) every(slot)
+       where not exists (select from @schema.job o
+         where o.name = $1 and o.limit_key = keys.key and o.key_slot = every.slot and o.claim = o.key_claim)
+       order by nth limit keys.most
+    ) slots
+), placed as materialized (
+  select numbered.id, numbered.key, turn, free.slot, key_free.slot as key_slot, nextval('@schema.job_claim') as claim
+    from numbered left join free using (place)
+    left join key_free on key_free.key = numbered.key and key_free.nth = numbered.nth
+   where place <= most and ($5 is null or free.slot is not null) and ($7 is null or key_free.slot is not null)
+), spent as materialized (
+  select true as is_of_key, key, $10::int8 as burst, $11::int8 as gap, is_there, ahead + $11 * count(*) as ahead
+    from placed join key_bucket using (key) where $10 is not null group by key, is_there, ahead
+  union all
+  select false, '', $8, $9, is_there, ahead + $9 * count(*) from placed, kind_bucket
+   where $8 is not null group by is_there, ahead
+), kept as (
+  update @schema.job_bucket b set tat = (select time from moment) + spent.ahead * interval '1 microsecond' from spent
+   where b.name = $1 and b.is_of_key = spent.is_of_key and b.limit_key = spent.key and b.burst = spent.burst
+     and b.gap_us = spent.gap and spent.is_there
+  returning b.is_of_key, b.limit_key as key
+), made as (
+  insert into @schema.job_bucket (name, is_of_key, limit_key, burst, gap_us, tat)
+  select $1, is_of_key, key, burst, gap, (select time from moment) + ahead * interval '1 microsecond'
+    from spent where not is_there order by is_of_key, key
+  on conflict do nothing returning is_of_key, limit_key as key
+), paid as materialized (
+  select * from kept union all select * from made
+), claimed as (
+  update @schema.job j set claim = placed.claim, slot = placed.slot, key_slot = placed.key_slot,
+    slot_claim = case when $5 is not null then placed.claim end, key_claim = case when $7 is not null then placed.claim end,
+    worker = $2, claimed_at = (select time from moment), attempts = attempts + 1
+    from placed where j.id = placed.id
+     and ($8 is null or exists (select from paid where not is_of_key))
+     and ($10 is null or exists (select from paid where is_of_key and paid.key = placed.key))
+  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, traceparent, limit_key, turn
+)
