@@ -110,6 +110,7 @@ impl<E> DelayedWorkQueue<E> {
         timing: Timing,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
+        let element = UnderLock::new(element);
         let mut stripe = self.stripes[stripe].lock();
         // A stamp drawn before the lock is taken could be smaller than the stripe's last stamp. Raised above that, it
         // would sort behind later stamps of other stripes.
@@ -519,8 +520,8 @@ impl<E> Source for DelayedWorkQueue<E> {
     /// Reads the stripes' heads first, because entries move from the stripes to the ready list. May miss an entry that
     /// is offered meanwhile: then the submitter sees to a wake-up.
     fn head(&self) -> Timestamp {
-        let nearest = self.stripes.iter().map(|stripe| stripe.head()).min();
-        nearest.unwrap_or(Timestamp::NEVER).min(self.ready.head())
+        let heads = self.stripes.iter().map(|stripe| stripe.head());
+        heads.fold(Timestamp::NEVER, Timestamp::min).min(self.ready.head())
     }
 
     fn first_two(&self) -> [Timestamp; 2] {

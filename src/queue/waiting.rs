@@ -86,9 +86,9 @@ pub(crate) trait Source: Sized {
         limit: impl Fn(Timestamp) -> Option<Timestamp>,
     ) -> Option<(QueueEntry<Self::Element>, Timestamp)> {
         let (taken, now) = self.take_now();
-        if let Some(entry) = taken {
+        if taken.is_some() {
             self.notify_all_if_finished();
-            return Some((entry, now));
+            return taken.map(|entry| (entry, now));
         }
         wait_until(self, limit, now, &parker())
     }

@@ -210,11 +210,11 @@ fn submit(
     delay: Duration,
 ) -> Result<TaskHandle, RejectedExecutionError> {
     let pool = pool_refs.pool();
+    if !admits_at_once(pool) {
+        return TaskBuilder::new(pool_refs).launch_after(task, delay);
+    }
     let now = pool.clock().read();
     let timing = Timing::At(now.after(delay));
-    if !admits_at_once(pool) {
-        return TaskBuilder::new(pool_refs).launch(task, now, timing);
-    }
     let pool_ref = pool_refs.local();
     let admitted = pool_ref.admit(task.clone(), now, timing, Staffing::Complete, true);
     match admitted {
@@ -231,10 +231,10 @@ fn submit_unawaited(
 ) -> Result<(), RejectedExecutionError> {
     let pool_ref = pool_refs.local();
     let pool = pool_ref.pool();
-    let now = pool.clock().read();
     if !admits_at_once(pool) {
-        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
+        return TaskBuilder::new(pool_refs).launch_after(task, Duration::ZERO).map(drop);
     }
+    let now = pool.clock().read();
     let admitted = pool_ref.admit(task, now, Timing::At(now), Staffing::Complete, true);
     match admitted {
         Ok(_) => Ok(()),

@@ -60,9 +60,8 @@ impl<E> LockedStripe<'_, E> {
         admission: &AdmissionState,
         stamp: u64,
         timing: Timing,
-        element: E,
+        element: UnderLock<E>,
     ) -> Result<(Ticket, bool), RefusedElement<E>> {
-        let element = UnderLock::new(element);
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() || self.pending() >= CAPACITY {
             let why = if admission.is_open() { InsertError::Full } else { InsertError::Closed };
