@@ -34,13 +34,13 @@
 //! | [`shutdown`] | stop, tidy, and wait for the end |
 //! | this file | cancel a task, and take out or move its entry |
 //!
-//! Lock order: the roster's lock and the lifecycle's come before those of the queue, as a task's does
+//! Lock order: the locks of the roster, of the lifecycle and of a task come before those of the queue
 //! (`docs/locks.md`).
 //!
 //! # Cancelling
 //!
 //! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. If this call
-//! ended the task, then at its return the entry is gone, and the closure has been dropped unless the task is running.
+//! ended the task, then when it returns the entry is gone, and the closure has been dropped unless the task is running.
 //! Three steps of other threads can interfere:
 //!
 //! * *A worker takes the entry*: it finds nothing to run, and drops the node.
@@ -56,9 +56,9 @@
 //! closed queue an entry can only move earlier, because a shutdown decides by the deadlines that it finds there.
 //!
 //! The entry may have been parked, because its task was paused, was waiting for its group, or is on demand. No worker
-//! stays for a parked entry. So a thread that has moved an entry wakes a waiter, and then checks whether any worker
-//! will take the entry ([`Pool::compensate`]), as a submission does: for the rule in [`workers`], the task is newly
-//! queued.
+//! is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then checks whether any
+//! worker will take the entry ([`Pool::compensate`]), as a submission does: the rule in [`workers`] treats the task as
+//! newly queued.
 //!
 //! `docs/decisions/cost.md` has the costs; [`queue`](crate::queue) says which thread is woken, and when none is.
 

@@ -31,7 +31,8 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state under the lock. A thread that brings an answer releases the lock through one of its methods.
+/// Access to the state under the lock. A thread that supplies an answer releases the lock by one of the guard's
+/// methods.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
 impl<T, const RANK: u8> Watched<T, RANK> {

@@ -136,7 +136,7 @@ pub struct Cron {
 pub enum Missing {
     /// Missing times are left out.
     Skip,
-    /// Missing times run as soon as the gap is over: once, however many are due.
+    /// One run takes place as soon as the gap is over, however many times were missing.
     Next,
 }
 

@@ -48,7 +48,7 @@ impl AtShutdown {
 /// Which tasks a shutdown keeps, and why all other tasks end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keeps {
-    /// `true` if one-shot tasks that are due are kept, and tasks whose own policy is `Keep`.
+    /// `true` if due one-shot tasks, and tasks whose own policy is `Keep`, are kept.
     pub(crate) any: bool,
     pub(crate) delayed: bool,
     pub(crate) periodic: bool,

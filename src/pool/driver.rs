@@ -86,7 +86,7 @@ pub(crate) struct Round {
 }
 
 impl Driver {
-    /// Becomes the only worker of a pool that was made for a driver and is not yet shared with another thread.
+    /// Makes the only worker of a driven pool, which must not yet be shared with another thread.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         debug_assert!(pool.is_driven);
         let (number, stats) = pool.workers.add_driver();

@@ -8,9 +8,9 @@
 //!
 //! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for
 //! capacity, and ends, or returns, the tasks that it has taken out. Whether a task is due is decided once the queue is
-//! closed, so a task that was admitted without delay is due. Workers end when the queue is closed and empty, and the
-//! last party to deregister terminates the pool. `shutdown_within` begins with the first way. If that takes too long,
-//! the third follows, and if that does too, the pool is given up.
+//! closed, so a task that was submitted with no delay counts as due. Workers end when the queue is closed and empty,
+//! and the last party to deregister terminates the pool. `shutdown_within` begins with the first way. If the pool does
+//! not terminate in time, it goes on to the third way; if that takes too long as well, it gives the pool up.
 
 use std::time::Duration;
 

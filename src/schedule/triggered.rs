@@ -2,22 +2,22 @@
 //!
 //! # A plan on the wall clock
 //!
-//! A trigger may answer with a moment of the wall clock. The task then waits in the queue for an estimate of that
-//! moment ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
+//! A trigger may answer with a moment of the wall clock. The task then waits in the queue until the time
+//! estimated for that moment ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
 //!
 //! A plan is its trigger's first moment later than [`after`](WallPlan::after). While the wall clock shows a later time
-//! than `after`, the plan is good, wherever the clock was set to: the moment is still ahead, or it has passed and the
+//! than `after`, the plan stands, whatever the clock was set to: the moment is still ahead, or it has passed and the
 //! run is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is
 //! [asked again](Triggered::ask_again), if it can be. So no thread has to notice that the clock was set.
 //!
 //! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task then
-//! [leaves](Triggered::leave_plan) its plan on the wall clock.
+//! [abandons](Triggered::leave_plan) its plan on the wall clock.
 //!
 //! # Ticks and offsets
 //!
 //! A trigger answers with a *tick*, and may say that the run is due some offset after the tick ([`Trigger::offset`]),
-//! as with jitter. The queue has the moment at which the run is due, and lateness counts from there. Gates and triggers
-//! see only ticks. A plan that a request has made has no offset.
+//! as with jitter. The queue entry holds the moment at which the run is due, and lateness counts from it. Gates and
+//! triggers see only ticks. A requested plan has no offset.
 
 use std::{
     mem,

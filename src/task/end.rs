@@ -278,7 +278,8 @@ impl Leftovers {
         Some(left)
     }
 
-    /// Does the deferred work, cancels the token if `timed_out`, wakes the waiters, drops the values. No lock is held.
+    /// Does the deferred work, cancels the token if `timed_out`, wakes the waiters, and drops the values. No lock is
+    /// held.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
         let Self { deferred, values, waiters, token } = self;

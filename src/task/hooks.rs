@@ -236,7 +236,7 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// Reports nothing, for values that are dropped because of a failure that is reported, or passed on, by itself.
+    /// Reports nothing: for values dropped because of a failure that is itself reported or passed on.
     pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
 
     /// Reports panics without an id, for tasks whose ids are not at hand.

@@ -1,11 +1,11 @@
 //! The payload: the one part of a task that depends on the closure's type.
 //!
 //! A task is a [`Node`]: one allocation with a lock around the closure, and later the result. The submitter makes it;
-//! all other code sees it as a [`Task`], without those types. The future knows the type of the result, and passes in a
-//! place of that type to receive it.
+//! all other code sees it as a [`Task`], without the types of the closure and the result. The future knows the type of
+//! the result, and passes in a place of that type to receive it.
 //!
 //! This file is compiled for each closure, in the user's crate. So it is small: it moves a closure or a result, calls
-//! it, or drops it. Code that is compiled once decides, by the rest of the node ([`Parts`]).
+//! it, or drops it. All decisions are made by code that is compiled once, from the rest of the node ([`Parts`]).
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -18,8 +18,8 @@
 //! closure is out of the node and no lock is held. The thread that took it out owns it alone, and drops it or puts it
 //! back.
 //!
-//! [`cell`](Payload::cell) leads to everything that needs no type. It returns the same lock, with a trait object
-//! inside, which costs no second allocation and needs no `unsafe`.
+//! [`cell`](Payload::cell) gives access to everything that does not depend on the closure's type. It returns the same
+//! lock, with a trait object inside, which costs no second allocation and needs no `unsafe`.
 //!
 //! # Sixteen bytes
 //!

@@ -191,7 +191,7 @@ impl ClockState {
     }
 }
 
-/// The first second of the year 2000 in UTC, since the Unix epoch.
+/// The start of the year 2000 in UTC, as the time since the Unix epoch.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
 
 /// How often tasks may move the clock past the end of a [`ManualClock::run_for`] before it returns in any case.

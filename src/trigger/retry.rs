@@ -210,7 +210,7 @@ impl<G: Trigger> Trigger for Retry<G> {
 }
 
 impl Retry<Every> {
-    /// Makes the trigger of a single call, which is made at once, and retried.
+    /// Makes the trigger for a single call: an attempt at once, then retries.
     pub(crate) fn of_call(backoff: Backoff) -> Self {
         Self { is_call: true, ..Self::new(every(Duration::MAX), backoff) }
     }

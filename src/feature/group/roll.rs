@@ -94,7 +94,7 @@ pub(crate) enum WaitsFor {
 #[derive(Default)]
 pub(crate) struct Roll {
     pub(crate) limit: usize,
-    /// How many workers the group leaves to other tasks, and the core pool size.
+    /// How many workers the group leaves to other tasks.
     pub(crate) reserved: usize,
     pub(crate) workers: usize,
     pub(crate) is_paused: bool,

@@ -62,8 +62,9 @@ pub(crate) struct Timeouts {
     queue: OnceLock<Arc<ExpiryQueue>>,
     /// `true` once a timer thread has been started, or once the pool's driver takes from the queue.
     is_running: AtomicBool,
-    /// How many heaps the queue gets, and how early its thread wakes.
+    /// How many heaps the queue gets.
     stripes: usize,
+    /// How long before a deadline the timer thread wakes.
     lead: Duration,
     /// The number of timer threads outside user code, including those that are being started.
     // Ordering: relaxed. The thread that makes the number zero starts another thread, unless one has become free.

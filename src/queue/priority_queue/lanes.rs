@@ -31,7 +31,7 @@ pub(super) struct Lanes {
     pub(super) runs: Vec<SortedRun>,
     pub(super) len: usize,
     pub(super) first: u128,
-    /// The deadline, in nanoseconds, of the last entry for which a lane was wanted, whether there was one or not.
+    /// The deadline, in nanoseconds, of the last entry that asked for a lane, whether or not it got one.
     latest: u64,
 }
 

@@ -11,9 +11,9 @@
 //!
 //! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts
 //! cancelled soon after they were set leave no hole, and a run never consists of holes alone. If there are many more
-//! holes in the middle than entries, some entries leave the run ([`limit_holes`](SortedRun::limit_holes)).
+//! holes in the middle than entries, a removal moves entries out of the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
-//! A position names the run and a place. Places are counted through all chunks modulo 2²⁴, which is also the largest
+//! A position names the run and a place. Places are numbered across all chunks, modulo 2²⁴, which is also the largest
 //! number of places in a run. A position does not change while the entry is in the run.
 
 use std::collections::VecDeque;
@@ -85,7 +85,7 @@ impl SortedRun {
         self.last
     }
 
-    /// Returns the second smallest key, or `HOLE` if there is none, or only one behind many holes.
+    /// Returns the second smallest key, or `HOLE` if there is none or if it is behind many holes.
     pub(super) fn second(&self) -> u128 {
         let end = self.back.min(self.front + GLANCE);
         let rest = (self.front + 1..end).map(|place| self.key_at(place));
@@ -158,7 +158,7 @@ impl SortedRun {
         Some(popped)
     }
 
-    /// Returns the key at a position, or `HOLE`, which is larger than any, if the run has no entry there.
+    /// Returns the key at a position; if the run has no entry there, `HOLE`, which is larger than every key.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         let place = self.place(position);
