@@ -1,17 +1,17 @@
 //! [`DelayQueue`]: delays values, without running tasks.
 //!
 //! Any number of threads and async tasks insert elements and take them. An element can be taken once its deadline has
-//! come. Elements leave in the order of their deadlines, and equal ones in the order in which they were inserted.
+//! come. Elements leave by deadline, and those with equal deadlines in the order of insertion.
 //!
 //! | to | use |
 //! |---|---|
 //! | insert | [`insert`](DelayQueue::insert), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
-//! | take what has expired | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
-//! | take it as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
+//! | take expired elements | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
+//! | take them as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
 //! | find and change an element | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
 //! | inspect | [`peek`](DelayQueue::peek), [`iter`](DelayQueue::iter), [`to_vec`](DelayQueue::to_vec), [`len`](DelayQueue::len) |
 //! | remove several | [`retain`](DelayQueue::retain), [`remove_all`](DelayQueue::remove_all), [`clear`](DelayQueue::clear) |
-//! | end | [`close`](DelayQueue::close) |
+//! | refuse further elements | [`close`](DelayQueue::close) |
 //!
 //! ```
 //! use std::time::Duration;
@@ -31,8 +31,8 @@
 //! # User code
 //!
 //! Elements are the user's: dropping or cloning one may run any code. No such code runs while the queue is locked, with
-//! one exception: [inspecting](DelayQueue::peek) elements clones them under the lock, and so it is available only for
-//! elements that are [`CheapClone`].
+//! one exception: [inspecting](DelayQueue::peek) an element clones it under the lock, so only elements that are
+//! [`CheapClone`] can be inspected.
 
 mod element;
 mod taking;
@@ -74,7 +74,7 @@ use crate::{
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
     clock: Clock,
-    /// Distinguishes the keys of this queue from those of other queues.
+    /// A number that no other queue has; every key of this queue carries it.
     id: u64,
 }
 
@@ -444,7 +444,7 @@ impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
 }
 
 impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
-    /// Makes a queue on the system's clock.
+    /// Makes a queue on the system's clock, and inserts the elements.
     fn from_iter<I: IntoIterator<Item = (W, T)>>(elements: I) -> Self {
         let mut queue = Self::new();
         queue.extend(elements);

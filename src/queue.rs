@@ -30,10 +30,10 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | element, entry | the owner's value; that value with its deadline and sequence |
+//! | element, entry | a value that the owner inserts; that value with its deadline and sequence |
 //! | sequence | a number that orders submissions and is never used twice |
 //! | ticket | identifies an entry while it is in the queue |
-//! | take, try to take | take an entry that is due, with and without waiting |
+//! | take, try to take | take out an entry that is due; the first waits for one |
 //! | remove, drain | take entries out, due or not |
 //! | requeue | queue a taken element again, with the sequence it had |
 //!
@@ -96,7 +96,7 @@ pub(crate) struct Admission(usize);
 impl Admission {
     pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16 | 32 | 64);
 
-    /// Makes an admission of only those elements that are queued again for one of these reasons.
+    /// Makes an admission that shuts out all elements but those queued again for one of these reasons.
     pub(crate) fn only(reasons: impl IntoIterator<Item = Requeue>) -> Self {
         let admitted = reasons.into_iter().fold(0, |bits, why| bits | why as usize);
         Self(Self::CLOSED.0 & !admitted)
@@ -136,7 +136,7 @@ impl AdmissionState {
     }
 }
 
-/// Given an element and when it is due, returns `true` if the element is to be removed.
+/// Called with the due time and the element, returns `true` if the element is to be removed.
 type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]
@@ -151,13 +151,13 @@ pub(crate) struct RefusedElement<E> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// The queue was closed.
+    /// The queue is closed.
     Closed,
-    /// A billion elements are in the queue.
+    /// The queue would have more than a billion elements.
     Full,
 }
 
-/// An entry of a queue at one moment, with its element, a reference to the element, or a view of it.
+/// An entry as it was at one moment. `element` is a clone of its element, a reference to it, or a view of it.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
     /// The moment at which the entry is due, even if it is parked.

@@ -1,4 +1,4 @@
-//! Worker statistics: the current task of one worker, and its counts.
+//! Worker statistics: the current task and the counts of one worker.
 //!
 //! Each [`WorkerStats`] is written only by its worker, so counting is a plain store to a cache line that no other
 //! worker writes. Other threads read it: the pool's statistics add up the counts of all workers, and the shutdown
@@ -75,9 +75,9 @@ impl WorkerStats {
         self.0.current.store(0, Ordering::Release);
     }
 
-    /// Counts a run, the runs missed just before it, and, if it was the last, the end of its task. Writes the smallest
-    /// count last; a reader reads it first, and so finds no failed task without a failed run, and no failed run without
-    /// a run.
+    /// Counts a run, the runs missed just before it, and the end of its task if this was the last run. The smallest
+    /// count is written last and read first, so that a reader finds no failed task without a failed run, and no failed
+    /// run without a run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);

@@ -4,8 +4,8 @@
 //! (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with `--cfg shuttle` or `--cfg loom`; the
 //! published manifest never does.
 //!
-//! * [`Mutex`] has no poisoning: no user code runs under a lock of this crate, so no panic leaves a value half changed.
-//! * [`Parker`] is how a thread sleeps and is woken, everywhere.
+//! * [`Mutex`] has no poisoning: no code that may panic runs under its lock, so no value is ever left half changed.
+//! * Every thread sleeps on its [`Parker`], by which other threads wake it.
 //! * Threads take locks in one order, which debug builds check: [`rank`].
 //!
 //! The pages `docs/locks.md` and `docs/atomics.md` list every lock and every atomic of the crate.
@@ -35,8 +35,8 @@ pub(crate) use self::{
     parker::{ParkedThread, Parker, spin_until},
 };
 
-/// Atomics that order nothing, which the models need not see: numbers that are handed out once, flags that stay set,
-/// and a mark that only the drop of its owner reads.
+/// Atomics that order nothing, so that the models need not see them: numbers that are handed out once, flags that stay
+/// set, and a mark that only its owner's drop reads.
 pub(crate) mod process {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 }
@@ -63,7 +63,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         Self::numbered(0, value)
     }
 
-    /// Makes one of several locks of one rank, which a thread may hold at once if it takes them in numerical order.
+    /// Makes one of several locks of one rank. A thread may hold several of them if it takes them in numerical order.
     pub(crate) fn numbered(number: usize, value: T) -> Self {
         #[cfg(not(debug_assertions))]
         let _ = number;

@@ -1,9 +1,9 @@
-//! Time: timestamps, the clocks that show them, and how a thread waits for one.
+//! Time: timestamps, the clocks that show them, and how a thread waits until a timestamp.
 //!
 //! # Timestamps
 //!
-//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years. Arithmetic saturates,
-//! and the largest value means *never*, which no clock ever reads: `Duration::MAX` is a legal delay that never ends.
+//! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits (584 years). Arithmetic saturates,
+//! and the largest value, which no clock ever shows, means *never*: `Duration::MAX` is a legal delay that never ends.
 //!
 //! # The two clocks
 //!
@@ -18,8 +18,8 @@
 //! # Never early, and how late
 //!
 //! A deadline has come when `now >= deadline`. A timed park may end early (a stale wake-up, a coarse timer): its
-//! callers check the clock again. The system may end it late, by the thread's *timer slack*: 50 µs on Linux, so that
-//! timers close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
+//! callers check the clock again. The system may end a park late, by up to the thread's *timer slack*: 50 µs on Linux,
+//! so that timers close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
 
 mod manual;
 mod wakers;
@@ -79,7 +79,7 @@ impl Timestamp {
         if self == Self::NEVER { self } else { Self(self.0.saturating_sub(saturating_nanos(lead))) }
     }
 
-    /// Returns how long after `earlier` this is; zero if it is not later.
+    /// Returns the time from `earlier` to this timestamp; zero if this one is not later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -90,7 +90,7 @@ impl Timestamp {
     }
 }
 
-/// Returns a duration in nanoseconds; over 584 years counts as forever.
+/// Returns a duration in nanoseconds; the largest number, which means forever, for more than 584 years.
 #[inline]
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
     // Not `as_nanos`, whose 128 bits take twice the instructions.
@@ -169,7 +169,7 @@ impl Clock {
         matches!(self.source, TimeSource::Manual(_))
     }
 
-    /// Returns `true` if timestamps of the two clocks mean the same.
+    /// Returns `true` if a timestamp means the same moment on both clocks.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.address() == other.address() && (self.is_manual() || self.origin() == other.origin())
     }
@@ -210,7 +210,7 @@ impl Clock {
         self.origin().checked_add(Duration::from_nanos(deadline.0))
     }
 
-    /// Returns a timestamp that this clock has shown, as an [`Instant`], which can represent it.
+    /// Returns a timestamp as an [`Instant`], which can represent it because this clock has shown it.
     #[inline]
     pub(crate) fn shown_at(&self, timestamp: Timestamp) -> Instant {
         self.instant_of(timestamp).unwrap_or_else(|| self.origin())
@@ -236,13 +236,13 @@ impl Clock {
         }
     }
 
-    /// Called by the thread that is about to start a worker.
+    /// Counts a worker. Called by the thread that is about to start it.
     pub(crate) fn worker_starts(&self) {
         self.tell(|state| state.workers += 1);
     }
 
-    /// Called by the worker that owns `parker`. Returns the clock that the thread worked for before, in the form of
-    /// [`Parker::works_for`], for the worker to restore.
+    /// Marks the calling thread, which owns `parker`, as a worker on this clock. Returns the mark that it had before
+    /// ([`Parker::works_for`]), for the worker to restore.
     pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
         parker.works_for.replace(self.address())
     }
@@ -252,7 +252,7 @@ impl Clock {
         self.manual().map_or(0, ManualClock::address)
     }
 
-    /// Called by a thread that drives an executor when it begins to wait, after [`worker_starts`](Self::worker_starts).
+    /// Counts a thread that drives an executor and begins to wait. Called after [`worker_starts`](Self::worker_starts).
     pub(crate) fn driver_waits(&self) {
         self.tell(|state| {
             state.waiting_drivers += 1;
@@ -316,7 +316,7 @@ impl From<ManualClock> for Clock {
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
 /// Sets the timer slack of the calling thread through a file in procfs; zero restores the thread's default slack. Does
-/// nothing on systems other than Linux, without the feature `timer-slack`, or if the system refuses.
+/// nothing on systems other than Linux, without the `timer-slack` feature, or if the system refuses.
 pub(crate) fn set_timer_slack(slack: Duration) {
     if !cfg!(all(target_os = "linux", feature = "timer-slack")) {
         return;

@@ -57,8 +57,8 @@ pub struct CancellationToken {
     /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    /// `true` if a timer thread cancels the token at its time limit. On a manual clock that thread may be late, so a
-    /// thread that checks the token reads the clock as well; without a timer thread, a thread that waits does so too.
+    /// `true` if a timer thread cancels the token at its time limit. On a manual clock the timer thread may be late, so
+    /// a thread that checks the token also reads the clock; without a timer thread, a thread that waits reads it too.
     has_timer_thread: bool,
 }
 
@@ -188,7 +188,7 @@ impl CancellationToken {
         limit < Timestamp::NEVER && limit <= self.clock.read()
     }
 
-    /// Returns when a wait has to end so that the thread checks the clock; `NEVER` if a timer thread cancels the token.
+    /// Returns when a waiting thread has to check the clock; `NEVER` if a timer thread cancels the token.
     pub(crate) fn end_of_waits(&self) -> Timestamp {
         if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }

@@ -1,10 +1,10 @@
-//! Calling and dropping user code: the only module that does it.
+//! Calling and dropping user code.
 //!
 //! A task's closure, its captures, its result, the payload of a panic, a waker: any may panic, block or call back into
 //! the crate. Three rules hold.
 //!
-//! 1. This module calls and drops them. Only a waker's clone and a rejection handler, which may panic into their
-//!    caller, are called where they are needed.
+//! 1. This module calls and drops them. Only code that may panic into its caller is called where it is needed: a
+//!    waker's clone, a rejection handler, and a predicate or an iterator that the caller passes.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the panic hook has already reported it.
 //!    Dropping a payload is user code again: if that panics too, the second payload is leaked, lest this go on forever.
@@ -12,8 +12,8 @@
 //! # The one panic that cannot be contained
 //!
 //! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a
-//! capture that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so there even
-//! that is contained.
+//! capture that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so even such a
+//! panic is contained.
 //!
 //! # Where a panic began
 //!
@@ -111,7 +111,7 @@ impl<T> Contained<T> {
         Self(Some(value))
     }
 
-    /// Takes the value, for a drop that can report a panic. Nothing may use `self` any more.
+    /// Takes the value, for a drop that can report a panic. The caller must not use `self` afterwards.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<T> {
         self.0.take()
@@ -156,8 +156,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc`, or unchanged if it already is an `Arc` of a factory or a handler: otherwise setting a
-/// value that was read would wrap it again. The caller names `T`, which inference would take from `erase`.
+/// Returns `value` in an `Arc`; unchanged if it already is an `Arc` of a factory or a handler, as it is when a value
+/// that was read is set again. The caller names `T`, since inference would take it from `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,

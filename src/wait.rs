@@ -62,7 +62,7 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         answer
     }
 
-    /// Takes a waiter that gives up off the list. Returns `false` if it was not there: it was woken, or never listed.
+    /// Removes a waiter that gives up. Returns `false` if it was not on the list: it was woken, or never listed.
     pub(crate) fn forget(&self, place: &mut Place) -> bool {
         // The lock is released before the waker is dropped.
         let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };
@@ -85,7 +85,7 @@ impl<T> WatchedGuard<'_, T> {
         unwind::wake_all(self.take_wakers());
     }
 
-    /// Releases the lock. Returns the wakers of all waiters, for a caller that calls them later.
+    /// Releases the lock. Returns the wakers of all waiters, which the caller has to call.
     #[must_use]
     pub(crate) fn take_wakers(mut self) -> Vec<Waker> {
         self.0.waiters.take_all()
@@ -131,7 +131,7 @@ impl WaitList {
     }
 
     /// Takes a waiter off the list if it has its answer, or else keeps its waker. Returns the wakers that the caller
-    /// has to drop without the lock.
+    /// has to drop once it has released the lock.
     pub(crate) fn note(
         &mut self,
         is_answered: bool,
@@ -145,7 +145,7 @@ impl WaitList {
         }
     }
 
-    /// Takes a waiter off the list. Returns the waiter's waker; `None` if that has been taken.
+    /// Takes a waiter off the list. Returns its waker, unless a waking thread has taken that.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
         self.remove((Timestamp::PAST, mem::take(place).0))
     }

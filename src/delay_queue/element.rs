@@ -1,5 +1,5 @@
-//! The types around one element of the queue: its key, how it leaves, its own deadline, whether it can be inspected,
-//! and the error of an insertion, which holds the element.
+//! The types that concern a single element: its key, the forms in which it leaves the queue, the traits for its
+//! deadline and for its inspection, and the error that returns it when the queue refuses it.
 
 use std::{
     error::Error,
@@ -40,7 +40,7 @@ impl Key {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// Returns what distinguishes the key from all others. An element that leaves loses its slot, but keeps its key.
+    /// Returns what distinguishes the key from all others: not its slot, which the key of an expired element lacks.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }
@@ -99,7 +99,7 @@ pub struct Queued<T> {
 ///
 /// [`put`](super::DelayQueue::put) has an example.
 pub trait Delayed {
-    /// Returns when it expires, or `None` if it never does.
+    /// Returns when the element expires, or `None` if it never does.
     fn deadline(&self) -> Option<Instant>;
 }
 

@@ -1,16 +1,16 @@
-//! Taking elements that have expired: with and without blocking, awaited on any runtime, and all at once.
+//! Taking expired elements: one at a time, with or without blocking, in async code on any runtime, and all at once.
 //!
-//! A thread that waits for an element sleeps with a time limit. A future or a stream is a waiter like a thread
-//! (`queue/waiting.rs`), but has only a waker, for which it sets a [`WaiterAlarm`]. Of all tasks that await one queue,
-//! usually only the leader and its deputy have alarms, so there are few.
+//! A thread that waits for an element sleeps with a time limit. A future or a stream waits as a thread does
+//! (`queue/waiting.rs`), but cannot sleep: it sets a [`WaiterAlarm`], which calls its waker. Of all tasks that await
+//! one queue, usually only the leader and its deputy have alarms, so there are few.
 //!
 //! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. That thread
 //!   starts with the first alarm, sleeps while there is none, and never ends.
 //! * A manual clock keeps its own alarms, and the thread that moves it calls the wakers.
 //!
-//! If the thread cannot start, the waker is called at once: the task polls, finds nothing, sets the next alarm and so
-//! tries again. That keeps a core busy, but no wake-up is late or lost. A waker that blocks delays all alarms of the
-//! process, as it would block the thread of any runtime.
+//! If the thread for the system's clock cannot start, the waker is called at once: the task polls, finds nothing, and
+//! sets the next alarm, which tries to start the thread again. That keeps a core busy, but no wake-up is late or lost.
+//! A waker that blocks delays all alarms of the process, as it would block the thread of any runtime.
 
 use std::{
     fmt,
@@ -322,7 +322,7 @@ struct WaiterAlarm {
 }
 
 impl WaiterAlarm {
-    /// Sets an alarm that calls `waker` at `deadline`. If its thread cannot start, calls `waker` now and returns
+    /// Sets an alarm that calls `waker` at `deadline`. If the alarm thread cannot start, calls `waker` now and returns
     /// `None`.
     fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Option<Self> {
         let id = match clock.manual() {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has entries that arrive in deadline order.
-//! * The [`Calendar`] has entries 17 ms or more behind the first one, at a cost that does not depend on their number.
-//!   Most are timeouts, which are cancelled there; the others move to the [near part](near_part), bucket by bucket.
+//! * The [`Calendar`] has most entries 17 ms or more behind the first one, each at a cost independent of their number.
+//!   Most are timeouts that are cancelled there; the others move to the [near part](near_part), bucket by bucket.
 //! * The [lanes] take bursts that come while the heap is large, and the [heap](array_heap) takes all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
@@ -31,7 +31,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Each entry is in one part. Its slot tells which, and has a far entry's key or a near entry's position.
+//! 1. Each entry is in exactly one part. Its slot tells which, and holds a far entry's key or a near one's position.
 //! 2. If the first near entry is due before the floor, it is first overall. Otherwise the calendar is unused, the
 //!    nearest bucket has several chunks, or `settle_until` stopped at its work limit.
 
@@ -56,13 +56,13 @@ use self::{
 use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
-/// How many entries the owner admits. Entries that it queues again may exceed this number: positions and slots have
-/// room for twice as many. The crate's own tests use a smaller limit, which they can reach.
+/// The largest number of entries that the owner admits. With those that it queues again there may be more: positions
+/// and slots have room for twice as many. The crate's own tests use a smaller limit, which they can reach.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
 /// Until the near part has more entries than this, all new ones go there: a heap of two levels needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// An entry this many nanoseconds behind the first one goes to the sorted run if it comes after all entries there,
-/// because the run costs less than the calendar. The range ends at about a second.
+/// An entry whose distance to the first one, in nanoseconds, is in this range goes to the sorted run if it comes after
+/// all entries there: the run costs less than the calendar. The range ends at about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
 /// `true` in the crate's own tests and the models: there the calendar begins a few nanoseconds ahead, and chunks are
@@ -78,8 +78,8 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// An element in the hands of a thread that holds the lock, where no element is dropped, not even by a panic. So the
-/// compiler need not keep it in memory at each step, for an unwinding thread to drop.
+/// An element that a thread handles under the lock. No element is dropped there, not even by a panic, so the compiler
+/// need not keep this one in memory at each step for an unwinding thread to drop.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
 impl<E> QueueEntry<UnderLock<E>> {
@@ -384,7 +384,7 @@ impl<E> PriorityQueue<E> {
 /// which is roughly the order of allocation: memory is read from one end to the other.
 pub(crate) struct Drained<E> {
     heaps: Vec<PriorityQueue<E>>,
-    /// The slot of the last heap from which the next search starts.
+    /// Where the next search begins: a slot of the last of `heaps`.
     slot: u32,
     len: usize,
 }

@@ -1,7 +1,7 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! Every change goes through [`LockedHeap`], which publishes the new head before it releases the lock. `S` is the
-//! owner's state, under the same lock. Under that lock no element is dropped, and no user code runs.
+//! Every change goes through [`LockedHeap`], which publishes the new head before releasing the lock. `S` is the owner's
+//! state, under the same lock. Under it no element is dropped, and no user code runs but a cheap `clone`.
 //!
 //! # The published head
 //!
@@ -10,7 +10,7 @@
 //! ([`priority_queue`](super::priority_queue)): a thread that finds the bound due calls [`settle`](LockedHeap::settle).
 //!
 //! A thread writes it under the lock of the entries. So a thread that takes any heap's lock and then reads any head
-//! sees every insertion that had ended before.
+//! sees every insertion that had ended before it took the lock.
 //!
 //! A head that comes *nearer* is stored with sequential consistency, because this store is one half of the argument
 //! that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away needs less: a reader that sees the old
@@ -161,7 +161,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 }
 
-/// See the head of the module. It has its own cache line, because it changes much less often than the lock beside it.
+/// The head, read without the lock ([module](self)). On its own cache line: it changes less often than the lock.
 pub(super) struct PublishedHead(CachePadded<AtomicU64>);
 
 impl PublishedHead {
@@ -175,7 +175,7 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// Publishes a deadline, but only if it is nearer than the head: then returns `true`. The caller holds the lock.
+    /// If `deadline` is nearer than the head, publishes it and returns `true`. The caller holds the lock.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
         // Ordering: written only under the lock, which the caller holds.

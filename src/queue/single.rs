@@ -121,7 +121,7 @@ impl<E> SingleQueue<E> {
         removed.map(|entry| entry.owned().element)
     }
 
-    /// Moves the element with this ticket, which stays valid, to another deadline. Returns `false` if there is none.
+    /// Gives the element another deadline; the ticket stays valid. Returns `false` if the queue has no such element.
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> bool {
         let is_found = self.heap.lock().change(|heap| heap.reset(ticket, deadline));
         if is_found {
@@ -138,7 +138,7 @@ impl<E> SingleQueue<E> {
         self.heap.lock().len()
     }
 
-    /// Returns the first entry, due or not, with a view of its element, made under the lock. `view` is not user code.
+    /// Returns the first entry, due or not, as `view` shows it: under the lock, so `view` is at most a cheap `clone`.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
         while !heap.settle(Timestamp::NEVER) {
@@ -163,7 +163,7 @@ impl<E> SingleQueue<E> {
         Drained::new(vec![heap])
     }
 
-    /// Refuses insertions from now on. Elements inside can still be taken; once none are left, `take` returns `None`.
+    /// Closes the queue to insertions. Elements inside can still be taken; once none are left, `take` returns `None`.
     pub(crate) fn close(&self) {
         let heap = self.heap.lock();
         self.admission.restrict_to(Admission::CLOSED);

@@ -2,7 +2,7 @@
 //!
 //! Each of its heaps, the *stripes* ([`stripe`]), has its own lock. A thread always offers to the same stripe, so
 //! threads that submit at the same time seldom contend. An element's ticket names its stripe, so removal is direct and
-//! exact. An element not waiting for a time is *parked* in a second heap of its stripe.
+//! exact. An element that does not wait for a deadline is *parked* in a second heap of its stripe.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -22,8 +22,8 @@
 //! the other heads after B was admitted, and so after A was admitted. A cannot be on its way from a stripe to the list,
 //! because that move takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
 //!
-//! If two heads are *equal*, the sequences decide; reading them needs the locks. For the list and one stripe, the
-//! thread holds both locks anyway. Equal heads of two stripes are rare: `pop_among_equals` takes all locks.
+//! If two heads are *equal*, the sequences decide, and a thread needs the locks to read those. For the list and one
+//! stripe, the thread holds both locks anyway. Equal heads of two stripes are rare: `pop_among_equals` takes all locks.
 //!
 //! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer locks only its stripe.
 
@@ -164,8 +164,7 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Takes the element with this ticket if it is queued for exactly `deadline`; `None` if it moved, left or is
-    /// parked.
+    /// Takes the element with this ticket if it is still queued for exactly `deadline`, and not parked.
     pub(crate) fn take_at(&self, deadline: Timestamp, ticket: Ticket) -> Option<QueueEntry<E>> {
         // Every take holds this lock, so the element cannot be on its way to the list meanwhile.
         let mut ready = self.ready.lock();
@@ -283,14 +282,13 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(UnderLock::into_inner)
     }
 
-    /// Like [`remove`](Self::remove), but never inlined.
     #[inline(never)]
     pub(crate) fn withdraw(&self, ticket: Ticket) -> Option<E> {
         self.remove(ticket)
     }
 
-    /// Like [`remove`](Self::remove), for an element not found in its heap: it is parked or ready, was moved back, or
-    /// has left.
+    /// Like [`remove`](Self::remove), for an element that a first search missed: it is parked or ready, was moved back,
+    /// or has left.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);
@@ -342,7 +340,7 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Removes all elements, due or not, in one step with all locks held: an element found afterwards came later.
+    /// Removes all elements, due or not, in one step under all locks: an element found afterwards was queued later.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
         let mut stripes = self.lock_all();

@@ -57,7 +57,7 @@
 //! > While a head is published, a thread searches, or a waiter is armed for the head's deadline or an earlier moment,
 //! > or there is no waiter.
 //!
-//! Insertions must not contend for the lock of the list of waiters. So two numbers are outside it: `searching`, and
+//! Insertions must not contend for the lock of the list of waiters. So two numbers need no lock: `searching`, and
 //! `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
@@ -67,12 +67,12 @@
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
 //! | 4. wakes a waiter, under the lock | 4. finds one nearer than `wake_before`: searches on, or wakes a waiter |
 //!
-//! An inserting thread that finds a searcher leaves the wake-up to it. Searchers leave it to one another: the last to
-//! leave decides. A thread that finds no searcher reads `wake_before` as the waiter has set it.
+//! An inserting thread that finds a searcher leaves the wake-up to the searchers, and the last of them to leave
+//! decides. A thread that finds no searcher reads `wake_before` as the waiter has set it.
 //!
-//! A thread that postpones a head, removes it, or takes it without a search wakes no other: the waiter armed for it
-//! wakes too early, once. While no thread waits, `wake_before` is zero: all threads are busy, and look when they are
-//! done.
+//! A thread that postpones a head, removes it, or takes it without a search wakes no waiter: the waiter armed for it
+//! wakes too early, once. While no thread waits, `wake_before` is zero: all threads are busy, and look at the heads
+//! when they are done.
 
 use std::{task::Waker, time::Duration};
 
@@ -93,7 +93,7 @@ pub(crate) struct Waiters {
     searching: CachePadded<AtomicUsize>,
     /// The smallest moment for which a waiter is armed; zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
-    /// How many times all waiters have been notified. Written under the lock of the list.
+    /// The number of the current round. Written under the lock of the list.
     rounds: AtomicU64,
     /// Each waiter with the moment for which it is armed. The leader is first, and the followers are at the end: the
     /// last to come is woken first, because its caches are still warm.
@@ -132,7 +132,7 @@ impl Waiters {
         self.notify(head())
     }
 
-    /// Returns the waker that the caller has to call for an element due at `due`; `None` if none has to be.
+    /// Returns the waker that the caller has to call for an element due at `due`, if a waiter has to be woken for it.
     #[inline]
     #[must_use]
     pub(super) fn notify(&self, due: Timestamp) -> Option<Waker> {

@@ -93,7 +93,7 @@ pub(crate) trait Source: Sized {
         wait_until(self, limit, now, &parker())
     }
 
-    /// Takes a due element, or lists a clone of the waker and sets an alarm. Ready with `None` once the queue is
+    /// Takes a due element, or lists a clone of the waker and sets an alarm. Is ready with `None` once the queue is
     /// finished.
     fn poll_take<A>(
         &self,
@@ -191,7 +191,7 @@ fn wait_until<Q: Source>(
     }
 }
 
-/// Spins until a near deadline, else for a while if no other thread searches. Returns `true` if an entry is due then.
+/// Spins until a deadline that is near, or for a while if no other thread searches. Returns `true` if an entry is due.
 fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker: &Parker) -> bool {
     let head = queue.head();
     let until = if queue.clock().is_manual() {

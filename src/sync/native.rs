@@ -45,8 +45,8 @@ impl<T: ?Sized> Lock<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_soon())
     }
 
-    /// A thread usually holds a lock of this crate for less than a microsecond. Yielding the core takes longer, and
-    /// `parking_lot` does it almost at once, so this function spins first.
+    /// Spins before it yields the core: a thread usually holds a lock of this crate for less than a microsecond.
+    /// Yielding takes longer, and `parking_lot` does it almost at once.
     #[cold]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {

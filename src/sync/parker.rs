@@ -14,8 +14,8 @@
 //! # Wake-ups that are on their way
 //!
 //! A manual clock has to know whether a sleeping thread was woken and is on its way, although it may not have a core
-//! yet. So each wake-up is counted before the unpark, and the thread notes the count after each park, before it polls.
-//! The thread is off the clock's list by then, so a later wake-up never counts as noticed.
+//! yet. So the waking thread counts each wake-up before it unparks, and the woken thread notes the count after each
+//! park, before it polls. The thread is off the clock's list by then, so a later wake-up never counts as noticed.
 
 use std::{
     cell::Cell,
@@ -51,7 +51,7 @@ pub(crate) struct ParkedThread {
     unparker: Unparker,
     /// How often the thread has been woken.
     wakes: AtomicU32,
-    /// How many of those wake-ups the thread has noticed.
+    /// How many wake-ups the thread has noticed.
     noticed: AtomicU32,
 }
 
@@ -123,7 +123,7 @@ impl Parker {
     }
 }
 
-/// Roughly what a wake-up costs.
+/// The longest spin: roughly as long as a wake-up takes.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
 const SHORTEST_SPIN: Duration = Duration::from_micros(1);
 /// How many turns a thread spins; after that it yields its core at each turn.

@@ -11,8 +11,8 @@
 //!
 //! Debug builds keep the places of the locks that each thread holds, and compare a lock with the last of them before
 //! the thread blocks: the first thread that breaks the order panics, even if no other thread stands in its way. Release
-//! builds contain neither field nor instruction. The same record serves two more rules: a thread that holds a lock
-//! neither runs user code ([`unwind`](crate::unwind)) nor parks.
+//! builds contain no field and no instruction for this. The same record serves two more rules: a thread that holds a
+//! lock neither runs user code ([`unwind`](crate::unwind)) nor parks.
 
 /// The rank of the locks that a thread takes only while it holds no lock.
 pub(crate) const OUTERMOST: u8 = 0;
@@ -41,7 +41,7 @@ mod checked {
     use super::{OUTERMOST, READY_LIST, STRIPE};
     use crate::sync::thread_local;
 
-    /// One for each of sixteen stripes, and one for each of the other three ranks.
+    /// The number of places: one for each of sixteen stripes, and one for each of the other three ranks.
     const PLACES: usize = 19;
     const LAST: usize = PLACES - 1;
 
@@ -81,8 +81,8 @@ mod checked {
         }
     }
 
-    /// Returns the last lock, in the order, that the thread holds. A thread that is being torn down may have lost its
-    /// record; then nothing is checked.
+    /// Returns, of the locks that the thread holds, the one that comes last in the order. A thread that is being torn
+    /// down may have lost its record; then nothing is checked.
     fn last_held() -> Option<(usize, &'static str)> {
         let held = HELD.try_with(|held| *held.borrow()).ok()?;
         let place = held.iter().rposition(Option::is_some)?;

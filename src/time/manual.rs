@@ -21,14 +21,14 @@
 //! ([`ClockState::go_on`]).
 //!
 //! * **No jump is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
-//!   ends, or the mode is switched on; and an alarm can bring the first deadline. A thread that does one of these
-//!   checks the condition before it releases the lock, and moves the clock.
-//! * **No jump is too early.** A wake-up makes the condition false in that call, and it stays false until the woken
-//!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
+//!   ends, or the mode is switched on; and an alarm can bring the first deadline. A thread that does any of this checks
+//!   the condition before it releases the lock, and moves the clock if it is true.
+//! * **No jump is too early.** The call that wakes a thread makes the condition false, and it stays false until the
+//!   woken thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
 //! * **The clock stops at no stale deadline.** A worker may sleep for a task that was cancelled meanwhile. So before
 //!   each jump all sleepers are woken once, check, and go back to sleep; the last of them moves the clock.
 //!
-//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not run it, so a
+//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not call it, so a
 //! thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
@@ -88,7 +88,7 @@ pub struct ManualClock {
 }
 
 struct SharedClock {
-    /// The instant from which timestamps are counted. Read only when needed, because some machines have no clock.
+    /// The instant from which timestamps are counted. Set only when needed, because some platforms have no clock.
     base: OnceLock<Instant>,
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
@@ -109,7 +109,7 @@ pub(super) struct ClockState {
     pub(super) have_looked: bool,
     /// A timestamp, and the wall time at that timestamp.
     wall: (Timestamp, SystemTime),
-    /// The threads to wake when the clock is idle, or moves past the timestamp beside the thread.
+    /// The threads to wake when the clock is idle, or moves past the timestamp listed with the thread.
     idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     #[cfg(test)]
     parks: usize,
@@ -151,8 +151,8 @@ impl ClockState {
         sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
-    /// Moves the clock, but not back, and wakes the threads whose deadlines have come. The caller releases the lock and
-    /// calls the returned wakers of alarms.
+    /// Moves the clock to `now`, but never back, and wakes the threads whose deadlines have come. The caller releases
+    /// the lock and calls the returned wakers of alarms.
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
@@ -168,8 +168,8 @@ impl ClockState {
         self.tell_if_idle();
     }
 
-    /// If automatic advance is on and a thread waits, and all waiting threads and workers are asleep, moves to the next
-    /// deadline. The caller releases the lock, calls the returned wakers of alarms, and calls this again.
+    /// If automatic advance is on and a thread waits, and all waiting threads and workers are asleep, moves the clock
+    /// to the next deadline. The caller releases the lock, calls the returned wakers of alarms, and calls this again.
     #[must_use]
     fn go_on(&mut self) -> Vec<Waker> {
         let is_waited_for = self.waiting + self.waiting_drivers > 0
@@ -438,8 +438,8 @@ impl ManualClock {
         self.shared.state.lock().now
     }
 
-    /// Sleeps until the thread is woken or `until` comes, or not at all. Sets `is_counted` when the clock begins to
-    /// count the thread's wait.
+    /// Sleeps until the thread is woken or `until` comes; may also return at once. Sets `is_counted` when the clock
+    /// begins to count the thread's wait.
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now >= until {

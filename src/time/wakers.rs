@@ -37,7 +37,7 @@ impl Wakers {
         id
     }
 
-    /// Puts a waker in a place, which may be new, taken, or left by another waker. Returns the waker that was there.
+    /// Puts a waker in a place, which may be new, occupied, or a gap. Returns the waker that was there.
     pub(crate) fn put(&mut self, id: PlaceId, waker: Waker) -> Option<Waker> {
         match self.find(id) {
             Ok(index) => {

@@ -65,7 +65,7 @@ pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime)
 }
 
 impl Timestamp {
-    /// Returns when a worker next checks the wall clock after this moment: the same for all tasks.
+    /// Returns the first moment after this one at which workers check the wall clock; it is the same for all tasks.
     pub(crate) fn next_look(self) -> Self {
         Self::PAST.on_grid_after(BETWEEN_LOOKS, self)
     }

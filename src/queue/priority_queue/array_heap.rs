@@ -145,7 +145,7 @@ impl ArrayHeap {
         self.slots.push([0; ARITY]);
     }
 
-    /// Drops the last position. The heap keeps a newly vacant group for the next entry, and drops a second one.
+    /// Drops the last position. The heap keeps one vacant group for the next entry, and drops the second.
     #[inline]
     fn shrink(&mut self) {
         self.len -= 1;

@@ -1,8 +1,9 @@
 //! The calendar: far entries, in buckets by time, with no order inside a bucket.
 //!
-//! Most far entries are timeouts, most of which are cancelled long before they are due: keeping them in order would be
-//! a waste. An entry 17 ms or more behind the first one of the *near part* goes into a *bucket* here, as in a calendar
-//! queue. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no other entry.
+//! Far entries are mostly timeouts that are cancelled long before they are due: order would be wasted on them. An entry
+//! 17 ms or more behind the first *near* one, unless the sorted run takes it, goes into a *bucket* here, as in a
+//! calendar queue. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no
+//! other entry.
 //!
 //! # Buckets
 //!
@@ -24,10 +25,10 @@
 //!
 //! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
 //! first turn of all. So while the first near entry is due before the floor, it is the first of all. The [priority
-//! queue](super) keeps that so: once no near entry is due before the floor, it brings the bucket with that turn near.
+//! queue](super) sees to this: once no near entry is due before the floor, it brings the bucket with that turn near.
 //!
 //! To find the first entry, a call moves one chunk of 512 entries, or a few smaller ones with less than twice as many
-//! in all. A larger bucket stays until its turn; then its chunks move one by one, and the lock is free in between.
+//! in all. A bucket of several chunks stays until its turn; then they move one by one, and the lock is free in between.
 //!
 //! # Invariants
 //!
@@ -55,7 +56,7 @@ const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
     pub(super) len: usize,
-    /// No entry in the calendar is due before this moment; `UNUSED` if no bucket is in use.
+    /// The first turn of all buckets, in nanoseconds; `UNUSED` if no bucket is in use. No entry here is due before it.
     pub(super) floor: u64,
     /// The number of the bucket whose turn comes first.
     nearest: u32,
@@ -111,8 +112,8 @@ impl Calendar {
         self.first_chunk(self.nearest).is_some_and(|first| slots.chunk(first).next != first)
     }
 
-    /// Stores an element that is due `distance` nanoseconds after the first near one, and returns its slot; or returns
-    /// the element if it has to go to the near part.
+    /// Stores an element that is due `distance` nanoseconds after the first near one, and returns the slot. Returns the
+    /// element if that has to go to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
@@ -171,8 +172,8 @@ impl Calendar {
         level.map_or(UNUSED, |level| level.starts[owner % RING])
     }
 
-    /// Returns the chunk behind the first of the nearest bucket: its oldest, if none was removed and the first has
-    /// room. Then entries with equal deadlines come near in the order of their submission, as the lanes require.
+    /// Returns the chunk behind the first of the nearest bucket, its oldest if no entry was removed and the first has
+    /// room: then entries with equal deadlines come near in the order of submission, as the lanes require.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }

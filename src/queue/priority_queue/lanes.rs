@@ -12,8 +12,8 @@
 //!            … 1001   c f g i …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap; but a single entry in the lane goes there instead, since
-//! it may be the outlier. No two lanes have the same deadline, so the lanes are compared once for each deadline.
+//! An entry whose lane has another deadline goes to the heap; if the lane has a single entry, that one goes instead,
+//! since it may be the outlier. No two lanes have the same deadline, so the lanes are compared once for each deadline.
 
 use super::{
     SMALL,
@@ -27,7 +27,7 @@ const LANES: u32 = 64;
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
-    /// Empty until the first entry comes, and again once the last one has left.
+    /// The lanes; none until the first entry comes, and again once the last one has left.
     pub(super) runs: Vec<SortedRun>,
     pub(super) len: usize,
     pub(super) first: u128,
@@ -51,7 +51,7 @@ impl Lanes {
     }
 
     /// Returns the position that [`push`](Self::push) gives to an entry with this key, or `None` if there is no lane
-    /// for it. Passes an entry that makes way to `displaced`.
+    /// for it. If another entry has to make way, passes that to `displaced`.
     #[inline(never)]
     pub(super) fn position_for(&mut self, key: u128, displaced: impl FnOnce(Keyed)) -> Option<u32> {
         let before = std::mem::replace(&mut self.latest, nanos(key));
@@ -100,7 +100,7 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position, and passes others to `displaced` if its lane then has too many holes.
+    /// Removes the entry at a position. If its lane then has too many holes, passes entries of the lane to `displaced`.
     #[cold]
     #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {
@@ -123,7 +123,7 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// Called after the first entry of all has left, perhaps with others of its lane, which now begins with `next`.
+    /// Renews `first` after that entry has left, perhaps with others of its lane, which now begins with `next`.
     fn pass_first_to(&mut self, next: u128) {
         if next != VACANT && nanos(next) == nanos(self.first) {
             self.first = next;

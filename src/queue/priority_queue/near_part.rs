@@ -9,7 +9,7 @@
 //!
 //! 1. `first` is the smallest key of heap, run and lanes.
 //! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
-//!    Once most of these have been removed, the rest are in the heap. The same holds for each lane.
+//!    Once most entries of the run have been removed, the rest are in the heap. The same holds for each lane.
 
 use std::iter;
 
@@ -23,7 +23,7 @@ use super::{
     two_smallest,
 };
 
-/// A heap with this many entries is large: it does not fit into the nearest cache.
+/// A heap with at least this many entries is large: it does not fit into the first-level cache.
 const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
 const RUN: u32 = 0;
 /// A key that is this much larger than another is far behind it.
@@ -52,7 +52,7 @@ impl NearPart {
         self.first
     }
 
-    /// Returns the two smallest keys, or `VACANT`. The second one may be missed behind many holes of a run.
+    /// Returns the two smallest keys, `VACANT` for each that does not exist. May miss a second one behind many holes.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
         self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
@@ -196,8 +196,8 @@ impl NearPart {
         }
     }
 
-    /// Opens the run to a key smaller than its last one if the run has one entry, or a few that are all distant. Those
-    /// move to the heap: they must not close the run to all nearer entries. Returns `true` if the run is open.
+    /// Opens the run to a key smaller than its last one if the run has one entry, or a few that are all distant. They
+    /// move to the heap, lest they close the run to all nearer entries. Returns `true` if the run is open.
     #[inline]
     fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();

@@ -1,4 +1,4 @@
-//! The slot table: a stable place for each element, which also tells where the element's key is.
+//! The slot table: a stable place for each element, and with it the element's key or the position of that key.
 //!
 //! The heap moves its entries, but a ticket needs a fixed name: the *slot*, a chunk's number and a place in that chunk.
 //! A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
@@ -25,8 +25,8 @@ pub(super) const NONE: u32 = u32::MAX;
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
-/// Once this many chunks are in use, half of those that slots can name, no far chunk is added. So there is always a
-/// free chunk for the near part, which needs one only when all of its own are full.
+/// Once this many chunks are in use, which is half of all that a slot can name, no far chunk is added. So there is
+/// always a free chunk for the near part, which needs one only when all of its own are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -34,8 +34,8 @@ pub(super) struct Slots<E> {
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    /// The memory of a freed chunk, for the next chunk: an entry that is inserted, reset to a nearer deadline and
-    /// removed, again and again, does not allocate each time.
+    /// The memory of a freed chunk, for the next chunk: a program that inserts an entry, resets it to a nearer deadline
+    /// and removes it, again and again, does not allocate each time.
     spare: Chunk<E>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Chunk<E> {
     keys: Vec<u128>,
     free: u32,
     pub(super) used: u32,
-    /// The next chunk in the ring (`previous` is the one before): this chunk itself if it is alone.
+    /// The next chunk in the ring: this chunk itself if it is alone.
     pub(super) next: u32,
     previous: u32,
     /// `NEAR`, or the number of the bucket to which the chunk belongs.
@@ -107,7 +107,7 @@ impl<E> Slots<E> {
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// Called after a place was freed in a near chunk that is not the first.
+    /// Frees a near chunk other than the first if a removal has emptied it, or puts it first if it was full before.
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
@@ -141,7 +141,7 @@ impl<E> Slots<E> {
         self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK]
     }
 
-    /// Returns where the key of the element in a slot is; `None` if the slot is free.
+    /// Returns the far key, or the near position, of the element in a slot; `None` if the slot is free.
     #[inline(always)]
     pub(super) fn key_place(&self, slot: u32) -> Option<KeyPlace> {
         let (chunk, offset) = (self.chunks.get(chunk_of(slot) as usize)?, slot as usize & MASK);
@@ -224,7 +224,7 @@ impl<E> Positions for Slots<E> {
 
 /// The calendar's operations on the chunks of its buckets. `first` is the first chunk of the bucket's ring.
 impl<E> Slots<E> {
-    /// Stores an element and its key, and returns the slot; or returns the element if the ring has no room.
+    /// Stores an element and its key, and returns the slot. Returns the element if the first chunk has no room.
     #[inline(always)]
     pub(super) fn insert_far(
         &mut self,

@@ -28,7 +28,7 @@ const PLACE_BITS: u32 = if SMALL { 16 } else { 24 };
 /// Once the holes of a run outnumber its entries by more than this, some entries leave the run.
 pub(super) const TOLERANCE: usize = 64;
 const HOLE: u128 = u128::MAX;
-/// `second` examines no place that is this far behind the front.
+/// The number of places, from the front on, that `second` searches.
 const GLANCE: usize = 64;
 const CHUNK: usize = 512;
 const SHIFT: u32 = CHUNK.trailing_zeros();
@@ -40,8 +40,9 @@ pub(super) struct SortedRun {
     tag: u32,
     /// The number of the first place of the first chunk.
     base: u32,
-    /// The first place in use, relative to `base`; `back` is the place after the last one in use.
+    /// The first place in use, relative to `base`.
     front: usize,
+    /// The place after the last one in use.
     back: usize,
     live: usize,
     first: u128,
@@ -213,7 +214,7 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
-    /// Moves the front past a popped entry that had no other entry right behind it.
+    /// Moves the front past a popped entry, to the next entry beyond holes or in the next chunk, if there is one.
     #[inline(never)]
     fn pass_popped(&mut self) {
         if self.live == 0 {

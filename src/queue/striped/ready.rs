@@ -4,7 +4,7 @@
 //! takes the first element of a stripe also moves some of the due elements behind it to this list, in one step.
 //!
 //! There is **one** list for all workers. If each worker had its own, a task could wait behind a running one while
-//! other workers were idle or ran tasks that are due later.
+//! other workers were idle or ran tasks that were due later.
 //!
 //! # The pause
 //!
@@ -71,7 +71,7 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// A caller that misses an entry in its stripe and then gets `true` knows that it was taken, removed or moved back.
+    /// Returns `true` if the list is empty: then an entry that the caller missed in its stripe has left or moved back.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -81,7 +81,7 @@ impl<E> Ready<E> {
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
     }
 
-    /// Spins until the pause is over or the list has an entry; not at all on a manual clock. Returns the time.
+    /// Spins until the pause is over or the list has an entry. Does not spin on a manual clock. Returns the time.
     #[inline]
     pub(super) fn pause(&self, clock: &Clock) -> Timestamp {
         loop {
@@ -134,7 +134,7 @@ impl<E> LockedReady<'_, E> {
     }
 
     /// Takes the first entry if it was due at `now` and has a sequence below `end`. An entry on the list may be due
-    /// later than `now`: the thread that put it there may have read the clock after the caller.
+    /// later than `now`: the thread that put it there may have read the clock later than the caller.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;

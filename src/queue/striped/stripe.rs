@@ -37,7 +37,7 @@ pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
-    /// How many elements were admitted, without those that were queued again.
+    /// How many elements were admitted, not counting those that were queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
     pub(super) parked: PriorityQueue<E>,
