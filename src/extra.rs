@@ -91,7 +91,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Calls for several closures at once.
+/// Methods that submit several closures at once.
 impl Handle {
     /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Java:
     /// `invokeAll`.

@@ -6,7 +6,7 @@
 //! and what the pool keeps and reports ([`PoolExtensions`]). To remove a feature, remove its module, its lines in the
 //! lists, and a few lines elsewhere.
 //!
-//! A feature knows the task, but as a rule no other feature; one exception is the control, which asks whether the task
+//! A feature knows the task, but as a rule no other feature; one exception is [`control`], which asks whether the task
 //! has a gate. The seam is not public, since no user code may run under a lock; user code decides about runs through a
 //! [`gate`]. `feature/tests/rate.rs` is a feature for the tests alone: a rate limit.
 
@@ -60,7 +60,7 @@ pub(crate) struct Requested {
     pub(crate) runs_once: bool,
     group: Option<Arc<GroupState>>,
     gate: Option<Arc<dyn RunGate>>,
-    /// `None` if the policy of the task's group decides or, without one, the task's kind.
+    /// `None` if the policy of the task's group or, if it has none, the task's kind decides.
     pub(crate) at_shutdown: Option<AtShutdown>,
 }
 
@@ -80,7 +80,7 @@ impl Requested {
         if self.limit.is_some() { pool.ensure_timer_thread() } else { Ok(()) }
     }
 
-    /// Makes the code around each run of a series that enforces the time limit, if there is one.
+    /// Makes the code that enforces the time limit, if there is one, around each run of a series.
     pub(crate) fn around(&self, pool_ref: &PoolRef) -> Option<Around> {
         self.limit.and_then(|budget| Around::limiting(pool_ref, budget))
     }

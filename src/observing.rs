@@ -1,4 +1,4 @@
-//! The methods that request the observations of `src/extra/observe`, and that read them.
+//! The methods that request and read the observations of `src/extra/observe`.
 
 use std::time::Duration;
 

@@ -4,9 +4,9 @@
 //! `docs/events.md` lists all events, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
 //!
-//! Each event about a task has the task's id (`task`, as text) and its name as fields of the event, since the run's
-//! span is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a branch. A
-//! subscriber is user code: it is called with no lock held, and one that panics on a worker does not end the worker.
+//! Each event about a task has fields of its own for the task's id (`task`, as text) and name, since the run's span is
+//! off at level `warn`. Without a subscriber, an event on a task's path costs one load and a branch. A subscriber is
+//! user code: it is called with no lock held, and one that panics on a worker does not end the worker.
 //!
 //! # The span of the submitter
 //!
@@ -145,7 +145,7 @@ mod events {
         contain(ask).map_err(discard).unwrap_or(false)
     }
 
-    /// Calls `run` in a span of its own, and emits events when it starts and ends, if a subscriber listens to runs.
+    /// Calls `run`. If a subscriber listens to runs, does so in a new span, and emits events at its start and end.
     #[inline(always)]
     pub(crate) fn in_span<R>(
         fields: impl FnOnce() -> SpanFields,

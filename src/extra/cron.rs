@@ -1,17 +1,17 @@
 //! A calendar trigger: its task runs when the wall clock of a time zone shows certain times.
 //!
-//! An [expression] says which times, as [fields] that know no zone. The walk ([`first_from`]) finds the moments at
-//! which a clock in the zone shows them. All moments are whole seconds. A trigger looks its zone up for each answer, so
-//! a long-lived process follows changed rules; if the zone has vanished, it uses the rules that it last had.
+//! An [expression] gives those times, as [fields] without a zone. The walk ([`first_from`]) finds the moments at which
+//! a clock in the zone shows these times. All moments are whole seconds. A trigger looks its zone up each time it is
+//! asked, so a long-lived process follows changed rules; if the zone has vanished, it uses the rules that it last had.
 //!
 //! # The walk
 //!
 //! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the walk goes from one such
-//! [`Stretch`] of time to the next, and searches the [fields] alone in each. Only its two ends are special:
+//! [`Stretch`] of time to the next, and in each only searches the [fields]. Only a stretch's two ends are special:
 //!
-//! * **A stretch begins with a gap** if its offset is greater than the one before: the times in between are never
-//!   shown. With [`Missing::Next`], it begins with one run if any missing time or the first time shown matches.
-//! * **A stretch begins with a fold** if its offset is less: the times in between are shown again. With
+//! * **A stretch begins with a gap** if its offset is greater than the one before: the clock never shows the times in
+//!   between. With [`Missing::Next`], it begins with one run if any missing time or the first time shown matches.
+//! * **A stretch begins with a fold** if its offset is less: the clock shows the times in between again. With
 //!   [`Repeated::First`] they are left out of this stretch, and with [`Repeated::Last`] out of the one before.
 //!
 //! Whether a change is called daylight saving makes no difference. The walk ends because the search in the fields ends;
@@ -154,7 +154,7 @@ pub enum Repeated {
 
 const MOST_COUNTED: usize = 1_000;
 
-/// A clock that is set back by more than this was wrong, so its earlier runs do not count. This is cronie's limit.
+/// If the clock is set back further than this, it was wrong, and earlier runs do not count. This is cronie's limit.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
@@ -243,7 +243,7 @@ impl Cron {
 }
 
 /// Answers with the first moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set back by at
-/// most three hours, an expression that runs repeated times only once does not run them again.
+/// most three hours, an expression that runs repeated times only once repeats no run.
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();
@@ -305,8 +305,9 @@ struct Stretch {
     begin: i64,
     end: i64,
     offset: i64,
-    /// The offsets before and after the stretch; equal to `offset` where no change borders on the stretch.
+    /// Equal to `offset` if no change precedes the stretch.
     offset_before: i64,
+    /// Equal to `offset` if no change follows the stretch.
     offset_after: i64,
 }
 
@@ -387,7 +388,7 @@ pub struct CronError {
 pub enum CronErrorKind {
     /// A part of the expression is not valid in its place.
     Syntax,
-    /// Each part is valid, but no day matches all of them, as with 30 February.
+    /// Each part is valid, but no day matches them all: 30 February, for instance.
     NeverMatches,
     /// No time zone with this name is known to this process.
     UnknownZone,

@@ -8,7 +8,7 @@
 //!   word      ──▶ E1 ──▶ E2                              taken: word ≤ now ──▶ closed, the run passes
 //! ```
 //!
-//! # Why the answer is true
+//! # Why a granted extension holds
 //!
 //! The gate lets a run pass only by changing the word from a due moment to *closed*, in one compare-and-exchange. An
 //! extension changes only an open word, and only to a later moment. The atomic orders all these changes. An extension
@@ -18,24 +18,24 @@
 //!
 //! # What reopens the word
 //!
-//! * **The extender** of a one-shot task does not, since the task ends with that run. Each run of a series is under a
-//!   [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run has ended or did not take place after
-//!   all. So an extension during a run is refused, and one after it is for the next run.
-//! * **Calls**: the next call does, with its own moment. The task is on demand, and a call that finds no other waiting
-//!   asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * **The extender's gate** does if it is asked again about a run that it let pass, because the run's lease was lost.
+//! * **The extender** of a one-shot task does not, since the task ends with that run. In a series, each run that is let
+//!   pass at once is under a [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run has ended or did
+//!   not take place after all. So an extension during a run is refused, and one after the run puts off the next.
+//! * **Calls**: the next call does, with its own moment. The task is on demand, and a call that finds no other call
+//!   waiting asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
+//! * **The extender's gate** does if asked while the word is closed: the lease was lost, or the answer came later.
 //! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for
 //!
 //! The waiting calls are in one of two states, under the lock of [`calls::Calls`]. *Open*: the run is still ahead, and
-//! calls join it through the word. *Asked*: the gate has closed the word, and a new call is noted apart.
+//! calls join it through the word. *Asked*: the gate has closed the word, and new calls are noted separately.
 //!
-//! | then | calls before | calls since |
+//! | what happens next | calls before the question | calls since |
 //! |---|---|---|
 //! | the body begins | served | served |
 //! | the user's gate puts the run off | go on waiting | join them |
-//! | the run is skipped, left out as overdue, or its hook fails | dropped with it | wait for a run of their own |
+//! | the run is skipped or left out as overdue, or its hook fails | dropped with it | wait for a run of their own |
 //!
 //! The body notes that it begins. The trigger, which is asked for the next run after each tick, detects the last row:
 //! if the calls are still *asked* by then, or *open* with a moment before the worker took the task, no body has begun.
@@ -47,9 +47,9 @@
 //!
 //! `cancel` ends the task, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the
 //! gate is asked, and the word decides then. `run_now` of a series is outside its schedule
-//! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and takes the calls of a debounced task
-//! with it. A call and a flush ask for their run after they release the lock, since asking may start a thread; if the
-//! run has begun by then, one more run takes place, for no call.
+//! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and serves the calls of a debounced task.
+//! A call and a flush ask for their run after they release the lock, since asking may start a thread; if the run has
+//! begun by then, one more run takes place, for no call.
 
 mod calls;
 mod debounce;
@@ -67,7 +67,7 @@ pub use self::{
 use crate::{Clock, gate::Entry};
 
 const CLOSED: u64 = 0;
-/// The earliest moment, and the one that never comes.
+/// The earliest moment.
 const FIRST: u64 = 1;
 const NEVER: u64 = u64::MAX;
 

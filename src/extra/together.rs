@@ -1,10 +1,10 @@
 //! Several tasks as one: all of them, the first that succeeds, or each as it ends.
 //!
-//! Everything here builds on futures and on [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a
-//! list of futures, and waits for them one after the other; an [`ExecutorCompletionService`] learns the order in which
-//! they end. [`invoke_all`](crate::Handle::invoke_all) uses such a set, and [`invoke_any`](crate::Handle::invoke_any)
-//! such a service, in a guard that cancels and signals the tasks. So however such a call ends, by a value, an error or
-//! a panic of the iterator, each of its tasks has ended, or was cancelled and asked to stop.
+//! Everything here builds on futures ([`ScheduledFuture::poll_end`]). A [`TaskSet`] is a list of futures, and waits for
+//! them one after the other; an [`ExecutorCompletionService`] learns the order in which they complete.
+//! [`invoke_all`](crate::Handle::invoke_all) uses such a set, and [`invoke_any`](crate::Handle::invoke_any) such a
+//! service, in a guard that cancels and signals the tasks. So however such a call ends, by a value, an error or a panic
+//! of the iterator, each of its tasks has ended, or was cancelled and asked to stop.
 
 mod completion;
 

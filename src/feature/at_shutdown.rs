@@ -5,7 +5,7 @@
 //! its [own policy](ShutdownPolicy). These exceptions are kept in the task's extensions.
 //!
 //! When a worker queues such a task again, this feature comes last, since it replaces the reason that other features
-//! have chosen. Once the pool has had such a task, a thread that shuts the pool down asks each task, under that task's
+//! have chosen. Once the pool has had such a task, a thread that shuts the pool down looks at each task, under its
 //! lock.
 
 use crate::{CancelReason, entry::Requeue, task::Task};
@@ -80,7 +80,7 @@ impl Keeps {
         })
     }
 
-    /// Fails with the reason if there was a shutdown and it does not keep such a task.
+    /// Fails with the reason if there was a shutdown that does not keep a task for which `at` decides.
     pub(super) fn admit(
         kept: Option<Self>,
         at: AtShutdown,

@@ -16,8 +16,8 @@
 //!
 //! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn,
 //! is up to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member only
-//! under that member's lock, so this task is not parked in between; a thread that has just let the task go waits for
-//! the lock, and moves the entry then.
+//! under that member's lock, so this task is not parked between the question and the move; a thread that has just let
+//! the task go waits for the lock, and moves the entry then.
 //!
 //! # Where the task is
 //!
@@ -28,13 +28,13 @@
 //! * **With a worker**, if the entry is not there: the task is running, was taken to be run, or is about to be queued
 //!   again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in the step
 //!   that queues the task. The current run goes on. For a one-shot task the change comes too late.
-//! * **Elsewhere**, as after the owner was dropped or after `shutdown_now`, or with the holder of a rejected task: the
-//!   change comes too late, and the caller gets `false` (see `TaskHandle::change`).
+//! * **Elsewhere**: a rejected task is with its holder, the owner was dropped, or `shutdown_now` was called. The change
+//!   comes too late, and the caller gets `false` (see `TaskHandle::change`).
 //!
 //! # Races
 //!
-//! * *A worker takes the entry*: before the change, which is then noted, or after it, from the moment to which the
-//!   change has moved the entry. The queue's lock orders the two.
+//! * *A worker takes the entry*: if it does so before the change, the change is noted; if after it, the entry has its
+//!   new moment. The queue's lock orders the two.
 //! * *A cancellation*: the task's lock orders the two. A change to a task that has ended comes too late.
 //! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for another
 //!   limit notices this, and does nothing.
@@ -82,7 +82,7 @@ impl Change {
     }
 }
 
-/// The requests to a task that its entry does not show. Made for the first such request, or for a trigger.
+/// The requests to a task that its entry does not show. A task has none before the first, unless it has a trigger.
 #[derive(Default)]
 pub(crate) struct Control {
     /// `true` for a series that stands for a one-shot task at a wall-clock moment.
@@ -94,11 +94,11 @@ pub(crate) struct Control {
     pub(crate) is_extra_next: bool,
     /// The moment for which the planned run was requested; see [`Standing`].
     asked: Option<Timestamp>,
-    /// `true` if the run for which a worker took the task is put off: by the gate, or since the trigger is asked again.
+    /// `true` if the run for which a worker took the task is put off: by the gate, or to ask the trigger again.
     keeps_tick: bool,
     /// The plan; `None` if the entry stands for it, or, while a worker has the task, if the schedule decides.
     plan: Option<Timestamp>,
-    /// The plan on the wall clock, which may be set. `Some` only while a worker has the task for an extra run.
+    /// The plan on the wall clock, in case that clock is set. `Some` only while a worker has the task for an extra run.
     plan_on_wall: Option<Box<WallPlan>>,
     /// The latest moment for the next run, if one was requested. `Some` only while a worker has the task.
     within: Option<Timestamp>,
@@ -109,7 +109,6 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Makes the control of a task with a trigger, whose runs check the wall clock.
     pub(crate) fn of_trigger(runs_once: bool) -> Self {
         Self { runs_once, ..Self::default() }
     }

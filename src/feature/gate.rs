@@ -27,9 +27,9 @@
 //!
 //! # While a gate is asked
 //!
-//! A gate may block, on a database for instance, but must itself limit for how long. While it blocks, it occupies the
-//! worker, and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for the task. Inside the
-//! gate, [`current_task`](crate::current_task) returns the task. Cancelling the task completes its future at once.
+//! A gate may block, on a database for instance, but must itself limit how long it blocks. While it blocks, it occupies
+//! the worker, and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for the task. Inside
+//! the gate, [`current_task`](crate::current_task) returns the task. Cancelling the task completes its future at once.
 //! After the answer the worker checks the task again: the body does not run if the task was cancelled, if its time
 //! limit is up, if its token is cancelled, or after [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a
 //! one-shot task includes the time in its gate and in [`Lease::leave`]. The limit of a periodic task's run begins once
@@ -184,8 +184,8 @@ pub enum Entry {
     /// missed runs, [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate
     /// count from there. A moment that has passed means at once.
     At(Instant),
-    /// The [`Reply`] that [`later`] returned with this brings the answer. The task waits for it in the queue, without a
-    /// worker; the [module](self#an-answer-that-comes-later) says more.
+    /// The answer comes with the [`Reply`] that [`later`] returned together with this entry. The task waits for it in
+    /// the queue, without a worker; the [module](self#an-answer-that-comes-later) says more.
     Later(PendingEntry),
 }
 

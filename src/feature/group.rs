@@ -1,7 +1,7 @@
 //! Groups: handles to a part of an executor's tasks.
 //!
 //! A [`Group`] holds an [executor's handle](Handle) and the state that the group's members share. [`state`] says what
-//! that state decides, and why each member starts eventually; [`of_pool`] ends members.
+//! that state decides, and why each member starts eventually; [`of_pool`] carries its decisions out.
 
 mod membership;
 mod of_pool;
@@ -311,7 +311,7 @@ impl Group {
         pool.end_called_off(self.close(keeps), keeps.reason, IfRunning::LetReturn);
     }
 
-    /// Stops admitting tasks. Returns the members that are not kept, and calls off those that are not running.
+    /// Stops admitting tasks. Calls off the members neither kept nor running, and returns all that are not kept.
     fn close(&self, keeps: Keeps) -> Vec<Member> {
         let pool = self.handle.pool();
         let now = pool.clock().read();

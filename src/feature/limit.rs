@@ -1,8 +1,8 @@
 //! The time limit of a task: the moment by which the task or, in a series, the current run must have ended.
 //!
-//! A one-shot task must end by its due time plus its budget. The limit moves with the plan, under the same lock, and
-//! the thread that moves it arms another expiry (`Task::arm_limits`); an expiry that was armed for another limit
-//! notices this, and does nothing. In a series, each run has a limit while it is under way.
+//! A one-shot task must end within its budget, counted from its planned moment. The limit moves with the plan, under
+//! the same lock, and the thread that moves it arms another expiry (`Task::arm_limits`); an expiry that was armed for
+//! another limit notices this, and does nothing. In a series, each run has a limit while it is under way.
 //!
 //! When the timer thread cancels the token of an overlong run, this does not call off a series that goes on: the token
 //! belongs to the run. So the expiry notes under the task's lock that it is about to cancel the token, and requests to
@@ -20,7 +20,7 @@
 //! with a limit of zero never runs. So on a manual clock every such tie has the same outcome, and the task's token
 //! counts as cancelled from that instant too (`CancellationToken::set_limit`).
 //!
-//! In a run by hand, only the timer thread enforces the limit and cancels the token, and that thread may be gone.
+//! If a one-shot task is run by hand, only the timer thread enforces the limit, and that thread may be gone.
 
 mod of_runs;
 mod timer;
@@ -144,9 +144,9 @@ pub(crate) struct TimeLimit {
     /// How long a one-shot task has from its planned moment; `None` for a series.
     budget: Option<Duration>,
     is_ignored: bool,
-    /// Set when the timer thread is about to cancel the token of a series' current run; cleared when that run ends.
+    /// `true` once the timer thread is about to cancel the token of a series' current run, until that run ends.
     pub(crate) is_run_over: bool,
-    /// Set once the task is in the queue; `None` again once the task has ended.
+    /// What arms an expiry; `None` until the task is in the queue, and once it has ended.
     arm: Option<Arm>,
     /// The guard that disarms the expiry, until the task has ended. Its drop may run user code.
     guard: Option<Box<dyn Send>>,
@@ -197,7 +197,7 @@ impl TimeLimit {
 }
 
 impl Task {
-    /// Arms the task's current limit with `arm`, and each later limit. Does nothing if the task has none or has ended.
+    /// Arms the task's current limit, and each later one, with `arm`. Does nothing if the task has none or has ended.
     pub(crate) fn arm_limits(&self, arm: Arm) {
         let present = self.with(|parts| {
             // A task that has already ended would never drop `arm`.
@@ -228,8 +228,8 @@ impl Task {
         });
     }
 
-    /// Ends a limited run, and drops its token, cancelled if the limit `is_over`. But a token that was itself cancelled
-    /// within the limit stays, and calls the task off.
+    /// Ends a limited run: cancels its token if the limit `is_over`, and drops the token. A token that was itself
+    /// cancelled within the limit stays, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();

@@ -2,15 +2,15 @@
 //!
 //! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently, and says what to
 //! write instead: a step after a single value, a descending range, a step longer than its field. Sunday is both 0 and
-//! 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. In a refused expression, the
-//! parser looks for the marks of other programs' forms.
+//! 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. When the parser refuses an
+//! expression, it looks for signs of another program's syntax.
 //!
 //! As in cronie, two things depend on how a field *begins*. If a day field begins with `*`, a day has to match both day
-//! fields; otherwise one of them is enough. An expression whose second, minute or hour begins with `*` is a
+//! fields; otherwise one of them is enough. An expression whose second, minute or hour field begins with `*` is a
 //! [wildcard](Expression::is_wildcard).
 //!
-//! Every error knows its place, because every [`Piece`] of the text does. A piece ends next to an ASCII character or at
-//! the end of the text, so never inside a character.
+//! Every error has a position, because every [`Piece`] of the text has one. A piece ends next to an ASCII character or
+//! at the end of the text, so never inside a character.
 
 use super::{
     CronError, CronErrorKind,
@@ -20,7 +20,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expression {
     pub(super) fields: Fields,
-    /// `true` if its second, minute or hour begins with `*`: it means an interval and not certain times of day.
+    /// `true` if the second, minute or hour field begins with `*`: the expression means intervals, not times of day.
     pub(super) is_wildcard: bool,
 }
 
@@ -128,7 +128,7 @@ impl Expression {
     }
 }
 
-/// The marks of other programs' forms (Go's cron, Quartz, systemd), and what to write instead.
+/// Signs of other programs' syntax (Go's cron, Quartz, systemd), and what to write instead.
 const OTHER_FORMS: [(&[&str], &str); 4] = [
     (
         &["@every"],
@@ -202,8 +202,8 @@ impl Unit {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// Returns a text that the parser accepts for the values from `from` to `to` in steps. If `to` is lower, the values
-    /// wrap around. Weekdays are written by name, which means the same in every dialect.
+    /// Returns text that the parser accepts for the values from `from` to `to`, in steps of `step`. If `to` is lower,
+    /// the values wrap around. Weekdays are written by name, which means the same in every dialect.
     fn written(&self, from: u8, to: u8, step: u8) -> String {
         if from > to {
             let left = self.last() - from;
@@ -246,7 +246,7 @@ impl<'a> Piece<'a> {
         Some((self.part(before), self.part(after)))
     }
 
-    /// Returns the piece without `letter` at its end; `None` if it ends otherwise, or if nothing is left.
+    /// Returns the piece without `letter` at its end; `None` if it does not end with it, or if nothing is left.
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))

@@ -1,8 +1,8 @@
 //! The fields of an expression as sets of bits, and the search for the next time that matches all of them.
 //!
-//! Time is civil time, in no zone: a number of seconds since the beginning of 1970. Every day has 86,400 seconds, and
-//! no second is missing or comes twice. For each month, the day fields become one word with a bit for each matching
-//! day, so the search looks at months and never at days.
+//! Times are civil times without a zone, in seconds since the beginning of 1970. Every day has 86,400 seconds, and no
+//! second is missing or comes twice. For each month, the day fields become one word with a bit for each matching day,
+//! so the search looks at months and never at days.
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
 //! on. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All others
@@ -71,7 +71,7 @@ impl Fields {
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first day from `date` on that matches all fields; `None` if its month begins at `end` or later.
+    /// Returns the first matching day from `date` on; `None` if its month begins at `end` or later.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -85,7 +85,7 @@ impl Fields {
         Date::new(first.year(), first.month(), days.trailing_zeros() as i8).ok()
     }
 
-    /// Returns, as bits, the days that match all fields in the month that begins with `first`.
+    /// Returns, as bits, the matching days of the month that begins with `first`.
     fn days_in(&self, first: Date) -> u64 {
         if self.months & (1 << first.month()) == 0 {
             return 0;

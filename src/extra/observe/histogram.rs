@@ -1,8 +1,8 @@
 //! Histograms of how late runs start and how long they take.
 //!
-//! A histogram allocates its 4,382 buckets of eight bytes (35 KiB) when it is made, so recording a run allocates
-//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds; after that, each 128 buckets are twice as wide as
-//! those before them, as in `HdrHistogram` with two significant digits.
+//! A histogram allocates its 4,382 buckets of eight bytes (34 KiB) when it is made, so recording a run allocates
+//! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds; after that, the width doubles every 128 buckets, as
+//! in `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
@@ -13,7 +13,7 @@ const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. Longer durations count in the last bucket.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// Returns the bucket of a duration: its eight leading bits, in units, and the number of bits after those determine it.
+/// Returns the bucket of a duration: the eight leading bits of its units, and how many bits follow, select it.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let units = nanos.min(HIGHEST) >> UNIT;

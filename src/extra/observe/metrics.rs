@@ -1,11 +1,11 @@
-//! The statistics as metrics, for the recorder of the crate `metrics` that the program uses.
+//! Publishes the statistics through the program's recorder for the `metrics` crate.
 //!
 //! The executor counts anyway, so nothing is recorded while a task runs: one call takes a snapshot and publishes its
 //! numbers. A counter is set to an absolute value, and a recorder never lowers it, so two threads that publish at once
 //! count nothing twice.
 //!
-//! A histogram becomes one counter per bound, with Prometheus's names and label `le`: a histogram of the crate
-//! `metrics` would count twice what is published twice. Sums are in whole microseconds, since counters are integers.
+//! A histogram becomes one counter per bound, with Prometheus's names and label `le`: a histogram of the `metrics`
+//! crate would count twice what is published twice. Sums are in whole microseconds, since counters are integers.
 //!
 //! A task's name is not a label: programs name tasks after customers and files, and a recorder never forgets a series.
 
@@ -19,8 +19,8 @@ use crate::{ExecutorState, Group, GroupStatistics, Handle, Statistics};
 #[cfg(feature = "histograms")]
 use crate::{Histogram, RunHistograms};
 
-/// The name of a metric, its value in a snapshot, and its description for the recorder. A counter only ever grows, and
-/// its name ends with `_total`.
+/// The name of a metric, a function that reads it from a snapshot, and its description for the recorder. A counter only
+/// ever grows, and its name ends with `_total`.
 type Metric<S> = (&'static str, fn(&S) -> u64, &'static str);
 
 #[rustfmt::skip]

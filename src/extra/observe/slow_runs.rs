@@ -2,7 +2,7 @@
 //!
 //! The watch is code around each run. When a run begins, it schedules a call on the [watcher](Watcher) for the moment
 //! at which the time is up; when the run ends, it cancels that call and checks the clock. So the watcher reports the
-//! run or, if its thread is late or cannot be started, the worker does. The first of the two sets `is_told`.
+//! run or, if its thread is late or cannot be started, the worker does. The first to report sets `is_told`.
 
 use std::{
     fmt,
@@ -17,8 +17,8 @@ use std::{
 use super::Watcher;
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
-/// Makes the code around a task's runs that reports each run of `limit` or longer. `watcher` is that of the task's
-/// executor, if it has one.
+/// Makes the code around a task's runs that reports each run of `limit` or longer. `watcher` is the executor's, if it
+/// has one.
 pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
     task: &Submission<'_>,
     limit: Duration,

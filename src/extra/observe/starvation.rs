@@ -1,10 +1,10 @@
 //! Detects starvation: no due task can start, because all workers are occupied.
 //!
-//! An executor starves from the moment at which a task is due, or at which a worker last took one if that is later,
-//! until a worker takes a task. The watch reports this after the set time, and again each time the wait has doubled.
+//! Starvation begins when a task falls due or, if that is later, when a worker last took a task. It ends when a worker
+//! takes a task. The watch reports this after the set time, and again each time the wait has doubled.
 //!
 //! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which
-//! due task is the first, and when a worker last took one. So the check knows for how long the executor has been
+//! due task is first, and when a worker last took a task. So the check knows for how long the executor has been
 //! starving, and when the next check has to run: one per set time, however busy the executor is. A check that finds an
 //! idle worker does not arm another; the next worker that takes a task does.
 //!
@@ -13,15 +13,15 @@
 //! > If all workers are busy, a check is armed that is due at most one set time after the last task was taken or the
 //! > last check ran, whichever was later.
 //!
-//! Both sides are sequentially consistent:
+//! The accesses of both sides are sequentially consistent:
 //!
 //! | the worker | the check |
 //! |---|---|
-//! | 1. is no longer idle, as the queue knows | 1. clears `armed` |
+//! | 1. is no longer counted as idle by the queue | 1. clears `armed` |
 //! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
 //! At least one side sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends
-//! does the same. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
+//! takes step 2, too. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
 
 use std::{
     fmt,
@@ -51,7 +51,7 @@ struct Lookout {
     executor: Mutex<Option<Handle>>,
 }
 
-/// One period of starvation, as the checks have found it.
+/// One period of starvation, as far as the checks have seen it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
     /// The task that would be next, and when the last task was taken: while neither changes, it is the same episode.

@@ -1,10 +1,10 @@
-//! The executor that watches another one, on the same clock: at set moments it checks whether that one has a slow run,
-//! or starves. It has two threads, so a callback that blocks for one kind of report does not silence the other.
+//! An executor that watches another one, on the same clock: at set times it checks whether the other has a slow run or
+//! starves. It has two threads, so a callback that blocks for one kind of report does not silence the other.
 //!
 //! The submitter or worker that first needs the watcher builds it, and the end of the watched executor shuts it down.
 //!
-//! If the watcher's thread cannot be started, there is a `tracing` event. A worker then reports its own slow run when
-//! the body has returned, and the next worker that takes a task arms the check for starvation again. While all workers
+//! If it cannot start a thread, the watcher emits a `tracing` event. A worker then reports its own slow run when the
+//! body has returned, and the next worker that takes a task tries to arm the check for starvation. While all workers
 //! hang, nothing is reported.
 
 use std::{

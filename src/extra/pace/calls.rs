@@ -96,7 +96,7 @@ impl Calls {
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// Called when the user's gate has put the run off. Opens the word again, since the calls go on waiting.
+    /// Called when the user's gate has put the run off. Opens the word again if calls are waiting: they go on waiting.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {
@@ -177,7 +177,7 @@ impl Caller {
         Some(lives)
     }
 
-    /// Runs the task now if calls are waiting. Returns `false` if none are, or if the task has ended.
+    /// Asks for a run at once if calls are waiting. Returns `false` if none are, or if the task has ended.
     pub(super) fn flush(&self) -> bool {
         let Self { task, calls, .. } = self;
         let (now, mut waiting) = (calls.time.now(), calls.lock());

@@ -1,4 +1,4 @@
-//! The extender: a handle that puts a run off with one atomic operation. [`pace`](super) says why its answer is true.
+//! The extender: a handle that puts a run off with one atomic operation. [`pace`](super) says why an extension holds.
 
 use std::{
     sync::Arc,
@@ -151,7 +151,7 @@ impl Drop for ExtenderGate {
     }
 }
 
-/// The lease of one run of a series, around that of the inner gate. Leaving it opens the word for the next run.
+/// The lease of one run of a series, around the inner gate's lease. Leaving it opens the word for the next run.
 struct RunOfSeries {
     put_off: Arc<PutOff>,
     inner: Option<Arc<dyn Lease>>,

@@ -2,7 +2,7 @@
 //!
 //! A pushed future joins the *pending* ones, with a number, and its task gets a [`CompletionWaker`], which moves the
 //! future to the *ended* ones. Takers take the first of the ended futures. One lock covers futures and takers, and a
-//! thread holds it only to move them: the thread cancels, wakes and drops after releasing the lock. The task owns its
+//! thread holds it only to move them: it wakes takers and drops values after releasing the lock. The task owns its
 //! waker, and the service owns the futures: a waker that is called after the service was dropped finds nothing.
 //!
 //! # Why each future comes out once
@@ -15,15 +15,15 @@
 //! There is an *answer* for a taker if a task has ended, or if nothing is left to wait for. A [`Taker`] that finds no
 //! answer is listed in the same step, with a token that it waits for. Every change ends with one question
 //! ([`CompletionQueue::step`]): is there an answer? If so, the thread cancels the token of the first taker. The wake-up
-//! is a baton: a taker that has its answer asks the question too, and so does the drop of one that has none. So the
-//! news that nothing is left passes from taker to taker until all know it.
+//! is a baton: a taker that has its answer asks the question too, and so does one that is dropped without an answer. So
+//! the news that nothing is left passes from taker to taker until all know it.
 //!
 //! # Workers that wait
 //!
-//! A worker [announces](Handle::enter_wait) a wait without a limit, with its token. The thread that brings the answer
-//! cancels the token before it goes on, so if that thread then waits itself, no taker with an answer counts as waiting.
-//! A wait is not announced if one of the tasks can end without a worker of the executor, by a time limit or on another
-//! executor. A thread that pushes the future of such a task wakes all takers, so that they look again.
+//! A worker that waits without a limit [announces](Handle::enter_wait) the wait and its token. The thread that supplies
+//! the answer cancels the token before it goes on, so if that thread then waits itself, no taker with an answer counts
+//! as waiting. A wait is not announced if one of the tasks can end without a worker of the executor, by a time limit or
+//! on another executor. A thread that pushes the future of such a task wakes all takers, so that they look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -222,7 +222,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Announces that the calling thread is about to wait without a limit for `token`, which is already on the list.
+    /// Announces that the calling thread is about to wait without a limit for `token`, which is already listed.
     fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
         let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
@@ -321,8 +321,8 @@ struct Taker<'a, T> {
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer, and passes the baton on; or a token that is cancelled when the taker has to look again. A
-    /// taker that was woken in vain keeps its place on the list.
+    /// Returns the answer, and passes the baton on. Fails with a token that is cancelled when the taker has to look
+    /// again. A taker that was woken in vain keeps its place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
         let clock = self.service.handle.clock();
         self.service.shared.step(|state| {

@@ -169,8 +169,8 @@ impl TaskContext {
         self.change(|_| Some(Change::Pause))
     }
 
-    /// Changes the task, if the calling thread is in its run. Only there is the task certain to have no entry in the
-    /// queue, which this could not move.
+    /// Changes the task, if the calling thread is in its run. Elsewhere, the task may have an entry in the queue, which
+    /// this cannot move.
     fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
         if !Run::is_of(&self.task) {
             return false;

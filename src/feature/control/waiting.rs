@@ -1,7 +1,7 @@
 //! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
-//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is
-//! therefore due. [`control`](super) derives a standing from the entry and the fields of `Control`, applies a
+//! A [`Standing`] is plain data: when the planned run is and what else a caller has asked for, from which follows when
+//! the entry is due. [`control`](super) derives a standing from the entry and the fields of `Control`, applies a
 //! [change](Change) to it, and moves the entry accordingly, in one step under the locks of the task and of the queue.
 
 use super::Change;
@@ -18,7 +18,7 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// The moment for which an extra run was requested, or to which its gate has put it off.
     pub(super) extra: Option<Timestamp>,
-    /// The moment requested for a run that was planned for no later: the policy for missed runs counts from it.
+    /// The moment requested for a run that was planned for then or earlier: the policy for missed runs counts from it.
     pub(super) asked: Option<Timestamp>,
 }
 
@@ -27,8 +27,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due, if the plan is not earlier, or waits for the end of a pause. A gate may put
-    /// an extra run off to a moment after the plan.
+    /// Returns when the extra run is due, if that is no later than the plan or the task is paused. A gate may put an
+    /// extra run off to a moment after the plan.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
@@ -56,7 +56,7 @@ impl Standing {
         self.simplified()
     }
 
-    /// Makes the extra run of a task that has no plan, and is not paused, its planned run.
+    /// Turns the extra run into the planned run if the task has no plan and is not paused.
     pub(super) fn simplified(self) -> Self {
         match self.extra {
             Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
@@ -123,8 +123,8 @@ pub(super) fn change_waiting(
     }
 }
 
-/// Called once the entry has moved: keeps what the entry does not show, and tells the features. The tuple has the
-/// standing before, the standing now, and whether the plan leaves the wall clock.
+/// Called once the entry has moved: keeps what the entry does not show, and tells the features. The tuple holds the old
+/// standing, the new one, and whether the plan leaves the wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,

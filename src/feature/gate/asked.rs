@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The worker leaves an [overdue](crate::schedule) run out before it calls `enter`, so that the gate claims no tick in
-//! vain, or after the answer, if the run has become overdue by then.
+//! vain. After the answer, it leaves out a run that has become overdue meanwhile.
 //!
 //! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call to the gate or its
 //! lease. A thread that ends the task before that step keeps the body from running; a later one finds the body running.
@@ -27,10 +27,10 @@
 //!
 //! # A tick that waits
 //!
-//! To ask the gate again later, the worker queues the entry with another deadline. [`Asked`] keeps what the entry does
-//! not say: the moment the run was planned for, how often the gate was asked, and the deadline the task was queued for.
-//! A worker that takes the task for exactly that deadline has the same tick, unless the task was given another plan in
-//! between: that makes it another tick, even at the same moment. An extra run has its own tick, beside the plan's.
+//! To ask the gate again later, the worker queues the entry with another deadline. [`Asked`] keeps the moment the run
+//! was planned for, how often the gate was asked, and the deadline the task was queued for. A worker that takes the
+//! task for exactly that deadline has the same tick, unless the task was given another plan in between: that makes it
+//! another tick, even at the same moment. An extra run has its own tick, beside the plan's.
 //!
 //! # An answer that comes later
 //!
@@ -45,7 +45,7 @@
 //! # The token of a leased run
 //!
 //! A lost lease must cancel its run's token but not call the task off, as cancelling the task's token would. So a
-//! leased run has a token of its own, as a run with a time limit does; the lease gets that token's parent.
+//! leased run has a token of its own, as a run with a time limit does; the lease gets the parent of that token.
 
 use std::time::Duration;
 
@@ -376,7 +376,7 @@ impl Call<'_> {
         self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick until a worker takes the task again, and the `answer`, if that is still to come.
+    /// Keeps the tick, and the `answer` if it is still to come, until a worker takes the task again.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra.get());
         let plan = self.plan.as_mut().filter(|_| !is_extra);

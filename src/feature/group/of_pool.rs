@@ -10,9 +10,9 @@
 //! member as about any other entry, and a closed queue still admits a task that a worker has taken and that has to wait
 //! ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed the queue would have kept the task.
 //!
-//! A member that is parked because its group is *paused* is treated like a paused task: an executor that does not keep
-//! delayed tasks ends it. The group learns of this under its lock. From then on it also ends such members that come
-//! later, and is never paused again. So pausing a group delays the executor's end only where pausing a task would.
+//! A member that is parked because its group is *paused* is treated like a paused task, as not yet due: a shutdown ends
+//! it unless it keeps such tasks. The group learns of this under its lock. From then on it also ends such members that
+//! come later, and is never paused again. So pausing a group delays termination only where pausing a task would.
 
 use super::{GroupState, Roll, roll::Member};
 use crate::{
@@ -25,7 +25,6 @@ use crate::{
     unwind::discard,
 };
 
-/// Weak references to the groups of a pool.
 #[derive(Default)]
 pub(crate) struct Groups {
     list: Mutex<Vec<Weak<GroupState>>>,

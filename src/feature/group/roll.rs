@@ -13,12 +13,12 @@
 //! An *asking* member has its permit, and waits in the queue for the answer of its gate. It counts towards the permits
 //! in use; to every caller it is pending.
 //!
-//! These hold whenever the lock is free:
+//! These invariants hold whenever the lock is free:
 //!
 //! * `pending` holds the pending members, in their order, and `others` all other members; `parked` counts the parked
 //!   ones.
-//! * `running` and `asking` count such members: together at most as many as there are permits, unless the number of
-//!   permits has dropped since.
+//! * `running` and `asking` count the members in those states: together no more than there are permits, unless the
+//!   number of permits has dropped since they started.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
@@ -111,8 +111,9 @@ pub(crate) struct Roll {
     pub(crate) parked: usize,
     /// The parked members that the current step of the group lets go.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// Which members the group keeps after its own shutdown, and which after its executor's; `None` before.
+    /// Which members the group keeps after its own shutdown; `None` before.
     keeps: Option<Keeps>,
+    /// Which members the group keeps after its executor's shutdown; `None` before.
     executor_keeps: Option<Keeps>,
     /// The number of submissions to the group that are under way.
     pub(super) joining: usize,
@@ -336,7 +337,7 @@ impl Roll {
         listed
     }
 
-    /// Stops admitting submissions, and ends a pause. Returns the members not kept, and calls off those not running.
+    /// Stops admitting submissions, and ends a pause. Calls off members neither kept nor running; returns all not kept.
     pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Vec<Member> {
         let keeps = keeps.narrow(&mut self.keeps);
         self.is_paused = false;

@@ -11,10 +11,10 @@
 //!
 //! # The order
 //!
-//! Pending members are in an ordered set, by deadline and then by sequence, as in the queue.
-//! A member may start if fewer than *free* members come before it, where *free* is the number of permits left. That
-//! order is strict: of two workers that have taken two members, the one with the later member is refused even if it
-//! asks first and a permit is free.
+//! Pending members are in an ordered map, by deadline and then by sequence, as in the queue. A member may start if
+//! fewer than *free* members come before it, where *free* is the number of permits left. That order is strict: of two
+//! workers that have taken two members, the one with the later member is refused even if it asks first and a permit is
+//! free.
 //!
 //! # Why each member starts eventually
 //!
@@ -39,8 +39,8 @@
 //!
 //! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first. Before
 //! that it has no place in the order, since a submitter that waits for room may be waiting for a task that would come
-//! after its own. A submission under way keeps a group that was shut down from ending ([`Joining`]), so a submitter
-//! that waits for room learns of the shutdown.
+//! after the one it submits. A submission under way keeps a group that was shut down from ending ([`Joining`]), so a
+//! submitter that waits for room learns of the shutdown.
 
 use std::task::Waker;
 
@@ -77,8 +77,8 @@ impl GroupState {
         self.roll.lock()
     }
 
-    /// Changes the group; the caller may hold a member's lock. Adds to `deferred` the work of letting members go whose
-    /// turn has come, and of calling the wakers of those that wait for the group's end.
+    /// Changes the group; the caller may hold a member's lock. Adds the rest to `deferred`: letting members go whose
+    /// turn has come, and calling the wakers kept for the group's end.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,
@@ -105,7 +105,7 @@ impl GroupState {
         answer
     }
 
-    /// Begins a submission to the group. Fails if the group was shut down, or is a group of another pool.
+    /// Begins a submission to the group. Fails if the group was shut down, or belongs to another pool.
     pub(crate) fn join(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<Joining, RejectionReason> {
         if !std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool)) {
             return Err(RejectionReason::ForeignGroup);

@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl Around {
-    /// Makes the code around each run that limits the run to `budget`; `None` if the pool is at its end.
+    /// Makes the code around each run that limits the run to `budget`; `None` without a [`Timer`].
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
         let (hooks, exceeded) =

@@ -2,7 +2,7 @@
 //!
 //! A worker cannot watch its own task, and all workers may be busy with overlong tasks. So the time limits of tasks and
 //! of runs have a queue of their own, and a thread that takes from it. The thread starts when the first task with a
-//! limit is submitted, and ends with the pool. An *expiry* is the call that is made when a limit has come.
+//! limit is submitted, and ends with the pool. An *expiry* is the call that this thread makes when a limit is reached.
 //!
 //! # More than one thread
 //!
@@ -20,8 +20,8 @@
 //! # The end
 //!
 //! Each expiry is a party to the pool's termination, since it runs user code. When the pool ends, it empties the queue,
-//! and nothing expires any more. A [`TimeoutGuard`] refers to this queue and not to the pool: otherwise a task that the
-//! pool's own rejection handler has kept would keep the pool alive.
+//! and no limit expires after that. A [`TimeoutGuard`] refers to this queue and not to the pool: otherwise a task that
+//! the pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
 
@@ -47,7 +47,6 @@ type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 // The pool on whose expired limit the thread is acting.
 scoped_thread_local!(static POOL: Arc<Pool>);
 
-/// Makes the expiry that calls `act` when a limit has come.
 pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
     Node::alarm(Alarm::Act(Box::new(|| POOL.with(|pool| act(pool)))))
 }
@@ -180,7 +179,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Returns `None` if the queue was never made, because the pool was already at its end.
+    /// Returns `None` if the queue was never made, because the pool was already closed.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
@@ -209,7 +208,7 @@ impl Drop for TimeoutGuard {
 }
 
 impl Pool {
-    /// Ensures that a timer thread is running, or a driver takes its place, unless the pool is at its end.
+    /// Ensures that a timer thread is running, or a driver takes its place, unless the pool is closed.
     pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
         if self.queue.is_closed() {
             return Ok(());
