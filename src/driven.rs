@@ -1,7 +1,7 @@
 //! The executor without threads: its caller runs the due tasks. Most of its code is in the pool (`pool::driver`).
 //!
 //! [`DrivenExecutor`] is not `Send`: if any thread could drive it, the pool could not tell which waits for its tasks
-//! will never end.
+//! could never end.
 
 use std::{
     fmt,

@@ -1,9 +1,9 @@
 //! The future: the caller's half of a task.
 //!
-//! The caller waits for the result through it, by blocking or by awaiting, with the same code ([`wait`](crate::wait)).
-//! The future also keeps the pool in memory, for the clock, for a wait, and to move or cancel the task; so it still
-//! works when it outlives its executor. [`ScheduledFuture<T>`] can take the result, and there is at most one for each
-//! task. [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
+//! Through it the caller waits for the result, by blocking or by awaiting; both use the same code
+//! ([`wait`](crate::wait)). The future also keeps the pool in memory, to read its clock, to wait, and to move or cancel
+//! the task; so it still works when it outlives its executor. [`ScheduledFuture<T>`] can take the result, and there is
+//! at most one for each task. [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
 
 mod task_handle;
 
@@ -153,7 +153,7 @@ impl<T> ScheduledFuture<T> {
     }
 
     /// Polls for the end of the task without taking the result. As when the future is awaited, only the waker of the
-    /// last poll is woken.
+    /// last poll is called.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.handle.poll_awaited(context.waker()) { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -16,7 +16,7 @@
 //! | [`Rejections`] | the handler for tasks that are not admitted, and the counts of such tasks | one around the handler |
 //! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and the join registry's |
 //! | [`Spawner`] | the thread factory, and the settings of new threads | one around the factory |
-//! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own |
+//! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own; none for the threads |
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the live groups | that of their list |
 //! | [`PoolExtensions`] | what the features keep: the thread that expires time limits, and its queue | those of that queue |
@@ -26,8 +26,8 @@
 //!
 //! | protocol | its steps |
 //! |---|---|
-//! | [`submitting`] | offer, rescue and rejection |
-//! | [`worker`] | take, run, queue again |
+//! | [`submitting`] | offer a task, and rescue or reject it |
+//! | [`worker`] | take a task, run it, and queue it again |
 //! | [`driver`] | the same, on the thread of the caller |
 //! | [`staffing`] | start a worker, or go on without one |
 //! | [`deadlock`] | enter a wait, or refuse it |
@@ -39,9 +39,9 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. If this call
-//! ended the task, then when it returns the entry is gone, and the closure has been dropped unless the task is running.
-//! Three steps of other threads can interfere:
+//! [`Pool::cancel`] decides under the task's lock whether it ends the task, and then takes the entry out of the queue
+//! by its slot. If this call ended the task, then when it returns the entry is gone, and the closure has been dropped
+//! unless the task is running. Three steps of other threads can interfere:
 //!
 //! * *A worker takes the entry*: it finds nothing to run, and drops the node.
 //! * *A worker queues the task again*: it does so under the task's lock. If that is before the decision, the cancelling
@@ -51,16 +51,16 @@
 //! # Moving an entry
 //!
 //! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task),
-//! when a group lets its task start, and when a timer is reset. The moving thread takes the same two locks as one that
-//! queues a task again, in the same order. After the owner's drop or `shutdown_now`, a request has no effect. In a
-//! closed queue an entry can only move earlier, because a shutdown decides by the deadlines that it finds there.
+//! when a group lets its task start, and when a timer is reset. The moving thread takes the same two locks as a worker
+//! that queues a task again, in the same order. After the owner's drop or `shutdown_now`, a request has no effect. In a
+//! closed queue an entry can only move earlier, because a shutdown cancels by the deadlines in the queue.
 //!
 //! The entry may have been parked, because its task was paused, was waiting for its group, or is on demand. No worker
 //! is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then checks whether any
 //! worker will take the entry ([`Pool::compensate`]), as a submission does: the rule in [`workers`] treats the task as
 //! newly queued.
 //!
-//! `docs/decisions/cost.md` has the costs; [`queue`](crate::queue) says which thread is woken, and when none is.
+//! `docs/decisions/cost.md` lists the costs; [`queue`](crate::queue) says which thread is woken, and when none is.
 
 mod admission;
 mod deadlock;
@@ -124,13 +124,13 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
-    /// A run that takes at least this long is reported, unless its task has a limit of its own.
+    /// How long a run takes before it is reported, unless its task has a setting of its own.
     pub(crate) warn_after: Option<Duration>,
     pub(crate) submitter_span: bool,
 }
 
 impl Config {
-    /// Returns the defaults: a factory of `std` threads, and a handler that fails the submission.
+    /// Returns the default factory, of `std` threads, and the default handler, which fails the submission.
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
         (
@@ -148,7 +148,7 @@ type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// Makes the code around a task's runs that reports each run of the given length or longer.
+    /// Makes the code around a task's runs, which reports every run that takes the given time or longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
@@ -179,7 +179,7 @@ pub(crate) struct Pool {
     submitter_span: bool,
     /// True if each submitted task gets a decorator, a watch for slow runs, or its submitter's span.
     pub(crate) extends_submissions: bool,
-    /// True if each take of a task has further steps, for a bound or for an observer.
+    /// True if taking a task involves more steps, for a bound or for an observer.
     follows_takes: bool,
 }
 
@@ -232,7 +232,7 @@ impl Pool {
         if self.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
-    /// Returns what a task keeps of this executor when it is rejected or drained.
+    /// Returns what a rejected or drained task keeps of this executor.
     pub(crate) fn detached_context(&self) -> DetachedContext {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }
@@ -254,8 +254,8 @@ impl Pool {
         self.take_out(task, ticket, found, if_running)
     }
 
-    /// Takes a task that has just ended out of the queue or, with [`IfRunning::Signal`], asks its running body to stop.
-    /// `found` says where the call that ended the task found it. Returns `false` if that call came too late.
+    /// Takes a task that has ended out of the queue or, with [`IfRunning::Signal`], asks its running body to stop.
+    /// `found` is what the call that was to end the task returned. Returns `false` if that call came too late.
     #[inline(always)]
     pub(crate) fn take_out(
         &self,
@@ -284,7 +284,7 @@ impl Pool {
         true
     }
 
-    /// Called after a thread has taken a task out of the queue without running it. The caller holds no lock.
+    /// Releases a removed task's permit, lets workers retire, and may terminate the pool. The caller holds no lock.
     #[inline(always)]
     pub(crate) fn entry_removed(&self) {
         self.capacity.release();

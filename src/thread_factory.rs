@@ -77,7 +77,7 @@ pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
     builder.spawn(work).map(Some)
 }
 
-/// One type, so that `spawn` is compiled once.
+/// One type for all bodies, so that `spawn` is compiled once.
 pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// The work of one of an executor's threads, as handed to a [`ThreadFactory`].

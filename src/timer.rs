@@ -4,7 +4,7 @@
 //! Timers are entries of the executor's own queue, beside its tasks, so they are as exact as tasks, and cost as much.
 //!
 //! ```text
-//!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker wakes the last waker
+//!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker calls the last waker
 //!                │                 │ dropped: out of the queue, at once
 //!                │                 │ reset: moved in place
 //!                │                 └ executor stopped: woken, and ends with TimerStopped
@@ -139,7 +139,7 @@ impl Handle {
 /// A future that completes at its deadline; from [`Handle::sleep`](crate::Handle::sleep), which has an example. It
 /// fails with [`TimerStopped`] if the executor stops first.
 ///
-/// A worker of the executor wakes the waker of its last poll. Once complete, it is ready at every further poll, until
+/// A worker of the executor calls the waker of its last poll. Once complete, it is ready at every further poll, until
 /// it is [reset](Self::reset). Dropping it removes it from the queue at once, without a wake-up.
 // The timer knows its entry by the ticket alone: the queue owns the alarm, so the two share no count and no lock.
 #[must_use = "a future does nothing unless it is awaited"]

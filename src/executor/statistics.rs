@@ -1,16 +1,16 @@
 //! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, the running
-//! and the pending tasks, and the form of this state for `serde`.
+//! and the pending tasks, and how `serde` writes them.
 //!
-//! The counts are read under the lock of the workers and then all locks of the queue: while they are read, no worker is
-//! added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and is
-//! neither counted as ended nor back in the queue, is *active*:
+//! The counts are read under the lock of the workers and all locks of the queue, taken in this order: meanwhile no
+//! worker is added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
+//! is neither counted as ended nor back in the queue, is *active*:
 //!
 //! ```text
-//!   active = taken − returned − ended        (each worker counts what ended: `crate::statistics`)
+//!   active = taken − returned − ended        (each worker counts the ends of tasks: `crate::statistics`)
 //! ```
 //!
-//! So the equations that [`Statistics`] documents hold at any time. `active <= pool_size` holds because a worker is
-//! counted before it takes its first task, and counts the end of each task before it takes another.
+//! So the equations and bounds that [`Statistics`] documents hold in every snapshot. `active <= pool_size` holds
+//! because a worker is counted before it takes its first task, and counts the end of each task before it takes another.
 
 use std::{
     fmt,

@@ -1,8 +1,8 @@
-//! Stopping an executor, by a method or by dropping its owner, and waiting for termination. The protocol is the pool's
-//! (`pool::shutdown`).
+//! Stopping an executor, by a method or by dropping its owner, and waiting for termination. The pool implements the
+//! protocol (`pool::shutdown`).
 //!
-//! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. Those that
-//! consume the owner leave nothing for its drop to do; otherwise the drop stops the pool by its [`DropPolicy`].
+//! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. The methods
+//! that consume the owner leave its drop nothing to do; any other drop follows its [`DropPolicy`].
 
 use std::{
     future::Future,
@@ -22,7 +22,7 @@ use crate::{
 
 /// # Stopping
 ///
-/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) has a table of ways to stop, and the verbs that consume it.
+/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) lists the ways to stop and has the methods that consume it.
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled: by default
     /// one-shot tasks still run, however far in the future, and periodic ones are cancelled. A one-shot task that
@@ -285,17 +285,17 @@ pub enum DropPolicy {
     /// Cancels the tasks that are not yet due, lets those that are due or running finish, and waits for the threads.
     #[default]
     Stop,
-    /// Does the same without waiting: if the process ends first, the tasks end with it.
+    /// Like [`Stop`](Self::Stop), but does not wait: if the process ends first, the tasks end with it.
     ShutdownBackground,
-    /// [Closes](ScheduledThreadPoolExecutor::close). If the policies keep periodic tasks, the drop waits until
-    /// these have been cancelled.
+    /// [Closes](ScheduledThreadPoolExecutor::close) the executor. If the policies keep periodic tasks, the drop waits
+    /// until these have been cancelled.
     Close,
     /// Calls [`shutdown_now`](crate::Handle::shutdown_now), and cancels all pending tasks, even those already due.
     ShutdownNow,
 }
 
 impl DropPolicy {
-    /// Stops the pool as its owner's drop does. Returns the policy that applied: `ShutdownNow` if the thread panics.
+    /// Stops the pool as its owner's drop does. Returns the policy followed: `ShutdownNow` while the thread panics.
     pub(crate) fn carry_out(self, pool: &Arc<Pool>) -> Self {
         let policy = if thread::panicking() { Self::ShutdownNow } else { self };
         match policy {

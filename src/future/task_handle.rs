@@ -1,6 +1,6 @@
 //! A handle to a task, for everything except taking its result. Its code is compiled once, not once for each result
 //! type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` has the methods that change
-//! when the task runs, and says what they race with.
+//! when the task runs, and describes their races.
 
 use std::{fmt, task::Waker, time::Duration};
 
@@ -27,23 +27,23 @@ pub struct TaskHandle {
     id: u64,
     /// The queue slot that the task was given when it was submitted.
     slot: u32,
-    /// What the drop of the handle does besides releasing the task, as bits. An atomic has no unused values, so a
-    /// `Result` with a future keeps its variant in a pointer and is moved by whole words.
+    /// What the drop of the handle does besides releasing the task, as bits. An atomic has no niche, so a `Result` with
+    /// a future keeps its variant in that of a pointer, and is moved by whole words.
     at_drop: AtomicU8,
 }
 
-/// The handle is a clone, as `task_handle()` returns.
+/// The handle is a clone of another handle, for example from `task_handle()`.
 const BESIDE: u8 = 1;
 /// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result: another handle would keep it, or it may be an `Err` to be reported.
+/// The drop gives up the result, which another handle would otherwise keep, or which may be an `Err` to report.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;
-/// The drop, which cancels the task, also asks a running body to stop.
+/// If the drop cancels the task, it also asks a running body to stop.
 pub(super) const SIGNALS: u8 = 16;
 
-/// Cancellation of a task. Each of these methods returns `true` if it had an effect, and `false` if it came too late.
+/// Cancellation of a task. Each method returns `true` if it ended the task, and `false` if the task had ended before.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
     /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended before. Java:

@@ -11,11 +11,11 @@
 //! submitter waits.
 //!
 //! Once the queue is closed there is no bound: every submitter gets a permit, and the queue refuses the task and says
-//! why. Under the capacity's lock, a submitter reads whether the queue is closed (`is_closed`, an atomic), and is
-//! listed; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
+//! why. Under the capacity's lock, a submitter reads whether the queue is closed (`is_closed`, an atomic), and lists
+//! itself; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
 //!
 //! A listed submitter also checks its task's group. A thread that shuts a group down first marks it, under the group's
-//! lock, and then wakes all submitters: those with a task of this group give up, so as not to delay its end.
+//! lock, and then wakes all submitters: those with a task of this group give up, so as not to delay the group's end.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before
@@ -42,7 +42,7 @@ impl Capacity {
         Self { bound, acquired: Watched::default() }
     }
 
-    /// Acquires a permit if one is left or the queue is closed. Returns `true` if it has, or if there is no bound.
+    /// Acquires a permit if one is left or the queue is closed. Returns `true` if it did, or if there is no bound.
     #[inline]
     pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
         self.bound.is_none_or(|bound| self.acquire(bound, is_closed))
@@ -118,8 +118,9 @@ pub(crate) struct Rejections {
     pub(crate) handler: Replaceable<dyn RejectedExecutionHandler>,
     /// The number of submissions that were not admitted.
     pub(super) rejected: AtomicU64,
-    /// How many rejected tasks ran on the submitting thread, and how many of these runs failed (`caller_panics`).
+    /// The number of rejected tasks that ran on the submitting thread.
     caller_runs: AtomicU64,
+    /// The number of these runs that failed.
     caller_panics: AtomicU64,
 }
 

@@ -1,19 +1,19 @@
 //! Deadlock detection: the pool refuses a wait that could never end.
 //!
-//! A worker that waits without a limit for other workers runs nothing meanwhile. Two kinds of such waits are refused:
+//! A worker that waits without a limit for other workers runs nothing meanwhile. The pool refuses two such waits:
 //!
 //! * *A task waits for itself*, which the waiter detects (`TaskHandle::wait`).
 //! * *No worker is left to do the awaited work*: every other worker is already waiting, without a limit, for something
 //!   that has not happened, and the pool has as many workers as it may have, or cannot start another.
 //!
-//! The pool does not detect other cycles, which [`WouldDeadlock`] names. The [`JoinRegistry`](super::workers) lists
-//! what workers wait for: the end of a task, the return of a body, or whatever a user announces
+//! The pool detects no other cycles; [`WouldDeadlock`] names them. The [`JoinRegistry`](super::workers) lists what
+//! workers wait for: the end of a task, the return of a body, or whatever a user announces
 //! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether its wait is stuck.
 //!
 //! # Why no wait is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and is added under the lock, so of two workers that complete a
-//! cycle only the second sees the whole cycle. That worker copies the list, and checks each entry outside the lock.
+//! A worker is on the list for as long as it waits, and is added under the list's lock, so of two workers that complete
+//! a cycle only the second sees the whole cycle. That worker copies the list, and checks each entry outside the lock.
 //! What is done stays done. So an entry that is not done when it is checked was not done when the list was copied, and
 //! its waiter was waiting. If that holds for all entries, all workers were waiting at that time.
 //!
@@ -35,8 +35,8 @@
 //! The list has no waits with a timeout or a token, which may end by themselves, and none for tasks of another pool,
 //! whose own workers may run them. After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only
 //! a task's wait for itself is refused. A time limit ends its task, and any thread may run a task that a rejection
-//! handler has kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but is no reason
-//! to refuse another (`Task::needs_worker`).
+//! handler has kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but does not
+//! count as stuck (`Task::needs_worker`).
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ pub struct WaitGuard<'a> {
 
 impl Pool {
     /// Registers an unlimited wait of the calling thread until the guard is dropped. Fails if the wait could never end.
-    /// Returns `None` on a thread that is no worker of this pool, and after `shutdown_now`.
+    /// Returns `None` on a thread that is not a worker of this pool, and after `shutdown_now`.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,

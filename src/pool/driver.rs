@@ -3,48 +3,48 @@
 //! ```text
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
 //!   timer thread          ──▶           ── expires the limits that are up, each at its place in the order
-//!                               arm     ── when to call next; the waker is woken if that gets nearer
+//!                               arm     ── when to call next; the waker is called if that gets nearer
 //! ```
 //!
 //! A pool with a driver needs no thread: the driver counts as the one worker from its creation until termination, and
 //! the timer thread's queue exists as if that thread had been started (`Timeouts::do_without_thread`). So submitting,
-//! ending and rescheduling a task run the same code as always, and cost the same. The driver takes from the same queues
-//! under the same locks, and runs a task with the same [`Runner`] as a worker.
+//! ending and rescheduling a task run the same code as in a pool with threads, and cost the same. The driver takes from
+//! the same queues under the same locks, and runs a task with the same [`Runner`] as a worker.
 //!
 //! # Rounds
 //!
-//! Each call is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes each of them
-//! that is still in the queue with that deadline. A task that is queued or moved after that waits for the next round.
-//! So each task runs at most once in a round, and a round ends even on a clock that stands still.
+//! Each call of `run_due` is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes
+//! each of them that is still in the queue with that deadline. A task that is queued or moved after that waits for the
+//! next round. So each task runs at most once in a round, and a round ends even on a clock that stands still.
 //!
-//! A series that has missed runs makes up for one of them in each round, in the order of all deadlines, as with a
-//! worker. So if the next deadline of a series is later than that of this run, and had come when the round began, the
-//! round ends at that next run's place in the order, and the caller is told to come back at once.
+//! A series that has missed runs makes up for one of them in each round; all runs start in the order of their
+//! deadlines, as on a worker. So if a series is queued again for a later moment that had also come when the round
+//! began, the round ends at that moment's place in the order, and the caller is told to call again at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained. Limits have sequences too, so a round expires only those that were queued before it.
+//! cancelled, moved or drained. Limits have sequences too, so a round expires only those queued before it began.
 //!
 //! # Termination
 //!
 //! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool
-//! cannot know when the driver is called next. So the pool is terminated by a shutdown that finds the queue finished,
-//! by a driver that has run the last task, or by the driver's next call, if the last task was cancelled after the
-//! shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
+//! cannot know when the driver is called next. So a shutdown that finds the queue finished terminates the pool, or else
+//! the driver does, once it has run the last task. If the last task is cancelled after the shutdown, while no party is
+//! registered, the driver's next call terminates the pool ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
 //! [`Driver::arm`] says when the driver has to be called next, and lists the waker, which is called if that turns out
-//! to be too late. The driver is on every waiter list: the only waiter, and so the leader, of both
-//! [queues](crate::queue), and one of those for termination. It is not listed while it runs something, and looks at
-//! everything before it says when to call again. A driver whose waker has been called counts as a searcher until its
-//! next call.
+//! to be too late. The driver is on three lists: as the only waiter, and so the leader, on those of both
+//! [queues](crate::queue), and on that of the waiters for termination. It is not listed while it runs something, and
+//! looks at both queues and the phase before it says when to call again. A driver whose waker has been called counts as
+//! a searcher until its next call.
 //!
 //! # The driver's thread
 //!
 //! A driver cannot be sent to another thread. So its thread is in a [scope](super::lifecycle) of the pool, as a worker,
-//! for as long as the driver lives: a wait on this thread for one of the pool's tasks, or for its termination, could
-//! never end, so it is refused, as on a pool's only worker. There is no timer thread either, so a time limit is no
-//! reason to let such a wait begin ([`deadlock`](super::deadlock)).
+//! for as long as the driver lives: a wait on this thread for one of the pool's tasks, or for termination, could never
+//! end, and is refused, as on a pool's only worker. There is no timer thread either, so a wait for a task with a time
+//! limit is refused as well ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -70,7 +70,7 @@ pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
     limits: Arc<DelayedWorkQueue<Arc<Task>>>,
-    /// The driver's places among the waiters for a task, for a limit and for termination.
+    /// The driver's place among the waiters for a task.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
     for_end: Place,
@@ -177,7 +177,7 @@ impl Driver {
         self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
 
-    /// Returns `first`, or for a finished queue `PAST` if the driver has to terminate the pool, and `NEVER` if not.
+    /// Returns `first` unless the queue is finished: then `PAST` if the driver has to terminate the pool, else `NEVER`.
     fn unless_finished(&self, first: Timestamp) -> Timestamp {
         match &**self.pool() {
             pool if !pool.queue.is_finished() => first,
@@ -232,7 +232,7 @@ impl Drop for Driver {
     }
 }
 
-/// Until this is dropped, a manual clock counts the calling thread as one of its workers, and as one that is waiting.
+/// Until this is dropped, a manual clock counts the thread that made it as a waiting worker.
 struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,

@@ -8,9 +8,9 @@
 //!
 //! Whatever must be over before termination is a *party*, as in Java's `Phaser`: mainly each worker, from the attempt
 //! to start it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the
-//! queue have ended. The last party to deregister, when the pool is at least shutting down and the queue is finished,
-//! *tidies*: it calls the hook for termination, moves the pool to `Terminated`, and wakes the waiters. So a thread that
-//! has seen termination knows that no closure of the pool is still alive, and that the hook has returned.
+//! queue have ended. Once a shutdown has begun and the queue is finished, the last party to deregister *tidies*: it
+//! calls the hook for termination, moves the pool to `Terminated`, and wakes the waiters. So a thread that has seen
+//! termination knows that the pool no longer has the closure of any task, and that the hook has returned.
 //!
 //! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down;
 //! and until each admitted task has been taken or removed, the queue is not finished, and the pool does not tidy.
@@ -26,12 +26,12 @@
 //!
 //! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that
 //! it cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory
-//! is user code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has
-//! a stack of [scopes](PoolScope) in a thread-local: a few addresses, which stay valid while the guards live.
+//! is user code. A thread can act for several pools at once, as when a task of one shuts down another. So each thread
+//! has a stack of [scopes](PoolScope) in a thread-local: a few addresses, which stay valid while the guards live.
 //!
-//! A thread that is being torn down may have no scopes left, and still drop an executor that a thread-local owned. Its
+//! A thread that is being torn down may have lost its scopes before it drops an executor that a thread-local owned. Its
 //! wait for termination is then not refused. The wait hangs only if a task that this drop cancels waits, in its own
-//! drop, for the same pool.
+//! drop, for the same pool to terminate.
 
 use std::{cell::RefCell, ptr, task::Waker};
 
@@ -145,7 +145,7 @@ impl Lifecycle {
         self.progress.lock().is_abandoned()
     }
 
-    /// Moves the pool to `Terminated`. Returns the wakers of all waiters, for the caller to wake.
+    /// Moves the pool to `Terminated`. Returns the wakers of all waiters, which the caller has to call.
     #[must_use]
     pub(super) fn terminate(&self) -> Vec<Waker> {
         let mut progress = self.progress.lock();
@@ -153,7 +153,7 @@ impl Lifecycle {
         progress.take_wakers()
     }
 
-    /// Marks the pool as given up, and wakes the waiters: those polled with `or_given_up` wait no longer.
+    /// Marks the pool as given up, and wakes the waiters: those that poll with `or_given_up` wait no longer.
     pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();
         progress.is_given_up = true;
@@ -190,7 +190,7 @@ impl Lifecycle {
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True once a task was submitted for which more than its kind decides whether a shutdown keeps it.
+    /// True once a task was submitted whose kind alone does not decide whether a shutdown keeps it.
     has_exceptions: AtomicBool,
 }
 
@@ -218,7 +218,7 @@ impl Policies {
         }
     }
 
-    /// Returns which tasks the policies keep. The others end with `reason`.
+    /// Returns which tasks the policies keep; all other tasks end with `reason`.
     pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
         let [delayed, periodic] =
             [&self.keep_delayed, &self.keep_periodic].map(|keep| keep.load(Ordering::SeqCst));
@@ -240,7 +240,7 @@ pub(crate) enum Role {
     Starter,
 }
 
-/// Until this is dropped, on the thread that made it, that thread acts for a pool in one role.
+/// Until this is dropped, the thread that made it, which also drops it, acts for a pool in one role.
 pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {

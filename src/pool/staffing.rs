@@ -1,6 +1,6 @@
 //! Staffing, a protocol of the pool: which threads start a worker, and what happens if none can be started.
 //!
-//! Only the holder of a [`SpawnPermit`] starts a thread, without holding a lock, since the thread factory is user code.
+//! Only the holder of a [`SpawnPermit`] starts a thread. It holds no lock meanwhile: the thread factory is user code.
 //! The head of [`workers`](super::workers) explains why no task is forgotten when several threads want a worker.
 
 use std::io;
@@ -14,7 +14,7 @@ use super::{
 use crate::{sync::Arc, thread_factory::factory_error, time::Timestamp, trace, unwind::discard};
 
 impl Pool {
-    /// Starts a worker if one is missing, and returns `true` if it did. Blocks while another thread is starting one.
+    /// Starts a worker if one is missing, and returns `true` if it did. Blocks while another thread has the permit.
     pub(super) fn start_worker(self: &Arc<Self>) -> io::Result<bool> {
         self.start_worker_below(Workers::wanted)
     }
@@ -65,7 +65,7 @@ impl Pool {
     }
 
     /// Starts a worker if a task is pending that none would take; see the head of [`workers`](super::workers). Does not
-    /// block while another thread is starting one.
+    /// wait for the permit.
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
@@ -101,7 +101,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a helper thread if it `is_needed`, then calls `started`. Blocks while another thread is starting one.
+    /// Starts a helper thread if it `is_needed`, then calls `started`. Blocks while another thread has the permit.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -152,7 +152,7 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but logs an error, and ends the tasks that no worker would ever take.
+    /// Like [`compensate`](Self::compensate), but logs a failure, and then ends the tasks that no worker would take.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }
@@ -163,8 +163,8 @@ impl Pool {
         self.end_stranded();
     }
 
-    /// If the queue is closed and there is no worker, ends the tasks that are still to run, since no submission starts
-    /// one for them. A parked task stays: the thread that moves it starts a worker.
+    /// If the queue is closed and there is no worker, ends the tasks that are still to run, since no submission will
+    /// start a worker. A parked task stays: the thread that moves it starts a worker.
     #[cold]
     pub(super) fn end_stranded(&self) {
         if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {

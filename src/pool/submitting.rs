@@ -7,29 +7,29 @@
 //!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that the pool
-//! has as many as it wants. So a queued task always has a worker that will come for it, and without any worker a task
-//! is not queued, or is taken out again. A task that the bound or the queue refuses goes to the
-//! [handler](crate::rejection) until that gives a final answer.
+//! A submission first starts a worker ([`staffing`](super::staffing)), unless it sees that as many as are wanted have
+//! started. So a queued task always has a worker that will come for it, and without any worker a task is not queued, or
+//! is taken out again. A task that the bound or the queue refuses goes to the [handler](crate::rejection) until the
+//! handler gives a final answer.
 //!
 //! # References
 //!
-//! Every future keeps the pool alive, so that it can cancel. If all futures counted in the one `Arc` of the pool, every
+//! Every future keeps the pool alive, so that it can cancel its task. If all futures shared one reference count, every
 //! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
 //! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] that its number
-//! selects, into the stripe of that reference, and its futures count there.
+//! selects, into the stripe of that reference, and its futures are counted there.
 //!
 //! # Where a submission meets a shutdown
 //!
-//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task is admitted
-//! and the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can still be
-//! refused with [`Saturated`](RejectionReason::Saturated), since the submission checks the bound first.
+//! They meet at the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task
+//! is admitted and the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can
+//! still be refused with [`Saturated`](RejectionReason::Saturated), since the submission checks the bound first.
 //!
 //! # Rescue
 //!
 //! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again
 //! once the task is queued. If no worker would take the task and the pool may have another, it starts one; if there is
-//! none at all and none can be started, it takes the task out again and reports the error. The head of
+//! no worker and none can be started, it takes the task out again and reports the error. The head of
 //! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the other.
 
 use std::{
@@ -54,7 +54,7 @@ use crate::{
     unwind::{Contained, discard},
 };
 
-/// A counted reference to a pool, through one stripe of its queue. A future has one.
+/// A counted reference to a pool and to one stripe of its queue. Each future has one.
 #[derive(Clone)]
 pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
 
@@ -65,7 +65,7 @@ struct Target {
 
 /// The references to one pool, one for each stripe. All handles share them.
 pub(crate) struct PoolRefs {
-    /// The same pool, without the indirection.
+    /// The pool that `refs` refer to, without the indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
@@ -158,7 +158,7 @@ impl PoolRef {
         })
     }
 
-    /// Offers a task to the queue, if it has a permit or can acquire one, and ensures that a worker comes for it.
+    /// Acquires a permit unless `has_permit`, offers the task to the queue, and ensures that a worker comes for it.
     #[inline(always)]
     pub(super) fn offer(
         &self,
@@ -222,7 +222,7 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, unless the reason or the caller rules that out: then fails the submission. Returns `Continue`,
+    /// Asks the handler. If the reason or the caller rules that out, fails the submission instead. Returns `Continue`,
     /// perhaps with a permit, if the task is to be offered again.
     fn ask_handler(
         &self,
@@ -286,7 +286,7 @@ impl Pool {
         started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
     }
 
-    /// Ensures a worker for a task that is in the queue, or takes the task out again; see the head of the module.
+    /// Ensures that a worker comes for a queued task, or takes the task out again; see the head of the module.
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
         let started = match staffing {
@@ -334,7 +334,7 @@ impl Pool {
         self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
-    /// Blocks until it has acquired a permit, until `timeout` is over, or until `gives_up` returns `true`. Returns
+    /// Blocks until it has acquired a permit, until `timeout` has passed, or until `gives_up` returns `true`. Returns
     /// `TimeIsUp` at once where no wait can help: without a bound, and on a worker of this pool.
     pub(crate) fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
         if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {

@@ -1,4 +1,4 @@
-//! Tells the observers of takes and runs; only some pools have such observers ([`Pool::follows_takes`](Pool)).
+//! Reports takes and runs to the observers, which only some pools have ([`Pool::follows_takes`](Pool)).
 //!
 //! Two clock readings measure a run, and a third would cost more than the rest of the record. A worker reads the clock
 //! anyway when it looks for its next task, right after the run. So it keeps the facts of a run until then, and takes
@@ -41,7 +41,7 @@ impl Takes {
         }
     }
 
-    /// Keeps the facts of a run, for a task that was due at `due`, unless the run did not take place.
+    /// Keeps the facts of a run that was due at `due`, if it took place.
     pub(super) fn note(&self, run: &Run, due: Timestamp) {
         let counted = run.stats().counted();
         let (runs, failed) = self.counted.replace(counted);

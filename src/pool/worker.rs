@@ -1,4 +1,4 @@
-//! A worker: it takes tasks as they fall due, runs them, and queues those again that are to run again.
+//! A worker: it takes tasks as they fall due, runs them, and queues again those that are to run again.
 //!
 //! A worker ends once the queue is closed and empty, or once it has been surplus and idle for long enough
 //! ([`workers`](super::workers)). No task can end it: a task catches the panics of its closure and of its drops, and
@@ -197,7 +197,7 @@ impl Runner {
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker will queue a task again and then search, so no other worker starts for that task.
+    /// Announces that this worker will queue a task again and then search, so that no other is started for the task.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {
@@ -214,7 +214,7 @@ impl Runner {
         }
     }
 
-    /// Called before a step that may take long. If other threads rely on this worker, starts another if tasks need one.
+    /// Starts another worker if tasks need one and threads rely on this one. Called before a step that may take long.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {

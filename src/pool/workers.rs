@@ -13,7 +13,7 @@
 //! one thread at a time starts a worker, and a submission that needs one waits for the permit. Threads rely only on
 //! **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as
 //! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If a
-//! newly counted worker is one too many, the workers that checked before it check again ([`Workers::mark_started`]).
+//! newly counted worker is one too many, the idle workers check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
@@ -44,13 +44,13 @@
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
-//! closed there may be no next step. So a thread that fails then, while no worker is alive, ends the remaining tasks.
-//! Workers take the same steps with a closed queue: tasks that a shutdown kept fall due as well.
+//! closed there may be no next step. So a thread that cannot start a worker then, while none is alive, ends the
+//! remaining tasks. Workers take the same steps with a closed queue: tasks that a shutdown kept fall due as well.
 //!
 //! # Retiring
 //!
 //! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. One that
-//! has been surplus and idle for the keep-alive asks whether it may retire ([`Workers::try_retire`]). If more than are
+//! is idle asks whether it may retire ([`Workers::try_retire`]), and does so after the keep-alive. If more than are
 //! wanted have started, it may, unless all others wait for tasks to end. Otherwise it must not leave a task behind, and
 //! no thread may rely on it while it leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
 //!
@@ -60,8 +60,8 @@
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
 //! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
-//! asks while the queue counts it as waiting, so that no thread starts another because this one asks. If it retires, it
-//! leaves the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
+//! asks while the queue counts it as waiting, so that no thread starts a worker because this one asks. If it retires,
+//! it leaves the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being
 //! started ([`Workers::try_spawn_permit`]). Of two workers that take entries at once, the one that leaves the queue
@@ -110,7 +110,6 @@ pub(crate) struct Workers {
     roster: Watched<Roster, { rank::OUTERMOST }>,
     /// The number of started workers; may leave out one that is deciding whether to retire. Written under the lock.
     started: AtomicUsize,
-    /// Written under the lock, as are `core_timeout` and `keep_alive`.
     core_size: AtomicUsize,
     core_timeout: AtomicBool,
     /// In nanoseconds.
@@ -199,7 +198,7 @@ impl Workers {
 
     // Counts.
 
-    /// Returns the number of started workers without a lock: one that is deciding whether to retire may not count.
+    /// Returns the number of started workers without a lock: may leave out one that is deciding whether to retire.
     #[inline]
     pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
@@ -216,13 +215,13 @@ impl Workers {
         self.roster.lock().slots.len()
     }
 
-    /// Returns `true` if as many workers are started as are wanted.
+    /// Returns `true` if as many workers have started as are wanted.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.started() >= self.wanted()
     }
 
-    /// Returns the error of a failed start if no worker is started; otherwise only logs it.
+    /// Returns the error of a failed start if no worker has started; otherwise only logs it.
     #[cold]
     pub(super) fn tolerate(&self, error: io::Error) -> io::Result<()> {
         if self.size() == 0 {
@@ -238,8 +237,8 @@ impl Workers {
         self.core_timeout() || self.started() > self.core_size()
     }
 
-    /// Returns how many workers are started, the most that ever were, and what `read` returns. `read` is called **under
-    /// the lock**, with a function that adds up the totals of all workers.
+    /// Returns the number of started workers, the largest number so far, and what `read` returns. `read` is called
+    /// **under the lock**, with a function that adds up the totals of all workers.
     pub(crate) fn count<R>(
         &self,
         read: impl FnOnce(&dyn Fn() -> Totals) -> R,

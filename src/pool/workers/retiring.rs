@@ -6,8 +6,8 @@
 //!
 //! # Staying
 //!
-//! A worker that may retire wakes up after the keep-alive. One that may not has no such limit, so an idle pool has no
-//! wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
+//! A worker that may retire wakes up after the keep-alive. One that has to stay sleeps without a limit, so an idle pool
+//! has no wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
 //!
 //! * **Tasks are pending**, and too few other workers are idle. That ends when fewer tasks are pending. A thread that
 //!   removes a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one,
@@ -17,8 +17,8 @@
 //! # Why no worker stays for a reason that is gone
 //!
 //! A worker that stays notes the reason and *then* looks; a thread that changes something does so and *then* reads the
-//! note. Both look at state behind locks, which order the two ([`queue::waiters`](crate::queue)). A worker knows its
-//! reason only once it has looked, so it first notes both reasons, and then corrects the note
+//! note. Both sides look at state behind locks, which order their steps ([`queue::waiters`](crate::queue)). A worker
+//! knows its reason only once it has looked, so it first notes both reasons, and then corrects the note
 //! ([`note`](Staying::note)). The thread that finds a reason gone withdraws it and wakes *all* workers; one that still
 //! has to stay notes it again.
 
@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Returns `true` if a worker's wait is stuck: only a worker of the pool can do what is awaited, and has not done so.
-/// The argument says whether the pool has a timer thread. The pool cannot foresee that another thread will cancel it.
+/// The argument says whether the pool has a timer thread. The pool cannot foresee a cancellation by another thread.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
 /// What the workers of a pool wait for without a limit: one entry for each waiting worker.
@@ -151,7 +151,7 @@ impl Workers {
         }
     }
 
-    /// Called when a worker's wait without a limit has ended.
+    /// Lets the workers that stay because all others wait ask again. Called when such a wait has ended.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
@@ -191,8 +191,8 @@ impl Workers {
         answer
     }
 
-    /// Returns why an idle worker has to stay: until fewer tasks than the number are pending, or, if `true`, because
-    /// all others wait for tasks. `(0, false)` means that it need not.
+    /// Returns why an idle worker has to stay: `(n, false)` until fewer than `n` tasks are pending, `(0, true)` while
+    /// all others wait for tasks, and `(0, false)` if it need not stay.
     fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
@@ -220,7 +220,7 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true` if workers that stay for tasks are to ask again. `has_at_least` says whether so many are pending.
+    /// Returns `true` if workers that stay for tasks must ask again; `has_at_least` says whether that many are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
@@ -231,7 +231,7 @@ impl Staying {
         is_over
     }
 
-    /// Called when a wait has ended or a worker has started. Returns `true` if workers that stay are to ask again.
+    /// Withdraws the reason that all others wait. Returns `true` if it was noted: workers that stay are to ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }
