@@ -353,8 +353,8 @@ impl<T> DelayQueue<T> {
 /// Inspecting the elements that are in the queue, and removing some of them.
 ///
 /// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every inspection copies
-/// one consistent state under the lock, and the caller uses the copy outside the lock. Cloning is user code, and this
-/// crate runs none under a lock, so an element has to be a [`CheapClone`].
+/// one consistent state under the lock, and the caller uses the copy outside the lock. A clone is the only code of a
+/// user that runs under a lock of this crate, so an element has to be a [`CheapClone`].
 impl<T: CheapClone> DelayQueue<T> {
     /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
     /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
