@@ -1,9 +1,9 @@
-//! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or because they were
-//! not admitted.
+//! Drained tasks: those that no executor will run, because `shutdown_now` returned them or because they were not
+//! admitted.
 //!
-//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future completes, so no thread waits forever. A
-//! submission moves its closure into a task before the pool decides about the task. When the pool rejects it, the error
-//! of the submission owns the task ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
+//! Running or dropping a [`DrainedTask`] completes its future, so no thread waits forever. A submission moves its
+//! closure into a task before the pool decides about the task. When the pool rejects it, the error of the submission
+//! owns the task ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
@@ -25,10 +25,10 @@ use crate::{
 /// drop returns. A million tasks take tens of milliseconds. [`DrainedTask`] has an example.
 ///
 /// From 65,536 tasks on, a second thread, which no factory starts, drops half of them. So the caller must hold no lock
-/// that the drop of a capture takes, not even one that a thread may take twice, such as standard output's, and a capture
-/// cannot rely on the caller's thread-locals. Where that matters, drop the tasks one by one, by `for_each(drop)`: the
-/// calling thread then drops them all. It also does so on a manual clock, and while it runs a task or shuts an executor
-/// down.
+/// that the drop of a capture takes, not even one that a thread may take twice, such as standard output's, and a
+/// capture cannot rely on the caller's thread-locals. Where that matters, drop the tasks one by one, by
+/// `for_each(drop)`: the calling thread then drops them all. It also does so on a manual clock, and while it runs a
+/// task or shuts an executor down.
 #[must_use = "dropping pending tasks cancels them"]
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
@@ -89,8 +89,8 @@ impl Drop for DrainedTasks {
             return self.for_each(drop);
         }
         let drops = Drops::of_any(&self.detached_context.hooks);
-        // The crate refuses some waits because of what the calling thread does for an executor. It would not refuse them to
-        // a second thread.
+        // The crate refuses some waits because of what the calling thread does for an executor. It would not refuse
+        // them to a second thread.
         let is_shared = self.len() >= MANY && (self.may_share)();
         let chunks = self.drained.take_chunks().into_iter();
         if !is_shared {
@@ -151,7 +151,7 @@ pub struct DrainedTask {
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
-    /// Why the task ends if it is dropped, or if it is a series and its one run by hand is over.
+    /// The reason for which the task is cancelled when this is dropped or, for a series, after its one run by hand.
     reason: CancelReason,
 }
 

@@ -1,8 +1,8 @@
-//! The types in which the queue, the tasks and the pool describe a queue entry.
+//! The types with which the queue, the tasks and the pool describe a queue entry.
 
 use crate::time::Timestamp;
 
-/// Identifies one entry of the queue: the slot leads to it, and the sequence proves that it is the same entry.
+/// Identifies one entry of the queue: the slot locates it, and the sequence number shows that it is still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) slot: u32,
@@ -10,7 +10,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Makes a ticket without a slot: only the sequence leads to the entry, if there is one.
+    /// Makes a ticket without a slot: the entry, if it exists, can be found only by its sequence number.
     pub(crate) const fn without_slot(sequence: u64) -> Self {
         Self { slot: u32::MAX, sequence }
     }
@@ -19,7 +19,7 @@ impl Ticket {
         self.slot != u32::MAX
     }
 
-    /// Returns the ticket of the same entry in `slot`; without a slot, this ticket.
+    /// Returns the ticket of the same entry in `slot`; this ticket if `slot` is `None`.
     pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
         Self { slot: slot.unwrap_or(self.slot), ..self }
     }
@@ -59,28 +59,28 @@ impl From<Timestamp> for Timing {
     }
 }
 
-/// Why an element is queued again. As a number each reason is a bit, so that a queue can list [the reasons that it
-/// admits](crate::queue::Admission).
+/// Why an element is queued again. The number of each reason is a single bit, so that a queue can list [the reasons
+/// that it admits](crate::queue::Admission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {
     /// The element is between two runs of its series.
     NextRun = 2,
-    /// The element runs once, and its run was put off, or its call is retried.
+    /// The element runs once, and its run was put off; or it is a call that is retried.
     PutOff = 4,
     /// The element runs once, is due, and has to wait for its turn, or for an answer.
     Turn = 8,
-    /// The same, for an element of a series.
+    /// Like `Turn`, for an element of a series.
     SeriesTurn = 16,
-    /// The element's own policy has each graceful shutdown keep it, whatever it waits for.
+    /// By the element's own policy, every graceful shutdown keeps the element, whatever it waits for.
     Kept = 32,
-    /// The element's own policy has no shutdown keep it, whatever it waits for.
+    /// By the element's own policy, no shutdown keeps the element, whatever it waits for.
     Unkept = 64,
 }
 
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// The entry now waits for another moment, or is parked; in this slot, if the slot has changed.
+    /// The entry now waits for another moment, or is parked. Holds the new slot, if the slot has changed.
     To(Option<u32>),
     /// The entry waits where it did: no other place was chosen, or there was no room.
     Declined,
@@ -89,6 +89,6 @@ pub(crate) enum Moved {
 
 /// Moves the entry of one task; called under the task's lock. The first argument is the entry's slot, as far as the
 /// task knows. The second, called under the queue's locks, is told when the entry is due and whether its queue is open,
-/// and returns where the entry goes, or `None` to leave the entry.
+/// and returns where the entry goes, or `None` to leave it there.
 pub(crate) type MoveEntry<'a> =
     dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

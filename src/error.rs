@@ -1,7 +1,7 @@
-//! The errors of an executor and of its tasks. Errors that own a task are beside the calls that return them. The
-//! `Display` of each says what happened, and what to do about it.
+//! The errors of an executor and of its tasks. Errors that own a task are defined next to the calls that return them.
+//! The `Display` of an error says what happened, and what to do about it.
 //!
-//! A [`Failure`] says why a run or a hook failed, or a periodic task ended. Of its four kinds, only a panic has a
+//! A [`Failure`] says why a run or a hook failed, or why a periodic task ended. Of its four kinds, only a panic has a
 //! payload. A payload is a user's value, so the crate reads and drops it through [`unwind`](crate::unwind).
 
 use std::{any::Any, error::Error, fmt, io, time::Duration};
@@ -43,8 +43,8 @@ pub enum TaskError {
     Cancelled(CancelReason),
     /// An earlier call on the same future has taken the result.
     ResultTaken,
-    /// The call would have waited forever: the task was waiting for itself, or no worker was left that could run the
-    /// other one. [`WouldDeadlock`](struct@WouldDeadlock) says what is and is not detected.
+    /// The call would have waited forever: a task was waiting for itself, or no worker was left to run the task that
+    /// the call was waiting for. [`WouldDeadlock`](struct@WouldDeadlock) says what is and is not detected.
     WouldDeadlock,
 }
 
@@ -144,14 +144,14 @@ pub struct Failure(Box<Cause>);
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// Code panicked: a body, a hook, a trigger, a gate, or the drop of a value.
+    /// A panic in a body, a hook, a trigger, a gate, or the drop of a value.
     Panic,
     /// A run of a [repeated](crate::Handle::repeat) task returned an `Err`, or so did a plain task whose result [no
     /// caller can take](crate::ScheduledFuture#a-result-that-is-an-err).
     Error,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
     TimeLimit,
-    /// No code failed: a periodic task lost its place in the queue.
+    /// No code failed: the executor took a periodic task out of its queue and ended it.
     Displaced,
 }
 
@@ -293,7 +293,7 @@ pub enum CancelReason {
     /// could start none.
     Shutdown,
     /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the
-    /// [`DrainedTask`](crate::DrainedTask) was not run.
+    /// [`DrainedTask`](crate::DrainedTask) was dropped, or was periodic and was run once.
     ShutdownNow,
     /// The executor was dropped before the task was due.
     ExecutorDropped,
@@ -311,7 +311,7 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    /// The reasons with their texts, each at the index of its number.
+    /// The reasons and their texts, indexed by the number of the reason.
     pub(crate) const ALL: [(Self, &str); 9] = [
         (Self::Requested, "cancellation was requested"),
         (Self::Shutdown, "the executor was shut down"),
@@ -344,7 +344,7 @@ pub enum RejectionReason {
     BackOffWithinPeriod,
     /// The trigger of the task has no first run.
     NeverRuns,
-    /// The task needs a worker, or its timeout needs the timer thread, and none could be started, for this reason.
+    /// The task needs a worker, or its timeout the timer thread, and that thread could not be started, for this reason.
     Spawn(io::Error),
     /// As many tasks are waiting as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,
@@ -354,8 +354,8 @@ pub enum RejectionReason {
     GroupShutdown,
     /// The task's [group](crate::Group) belongs to another executor.
     ForeignGroup,
-    /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica:
-    /// [jitter](crate::Trigger::jitter) without a seed, in a task without a name.
+    /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica: it has
+    /// [jitter](crate::Trigger::jitter) without a seed, and the task has no name.
     UnsharedTrigger,
 }
 

@@ -1,8 +1,8 @@
-//! The id of a task: a number for programs, a short text for people. And the task and run that a report is about.
+//! The id of a task (a number for programs, a short text for people), and the task and run that a report is about.
 //!
-//! The number is the sequence under which the queue admitted the task, and is long in decimal. The text is in base 32
-//! in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an executor's
-//! first second, eleven after a month.
+//! The number is the sequence number with which the queue admitted the task; in decimal it has many digits. The text is
+//! in base 32 in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an
+//! executor's first second, eleven after a month.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -65,7 +65,7 @@ impl FromStr for TaskId {
 
     /// Parses what `Display` writes. Case makes no difference, dashes may be missing or stand between any two digits,
     /// and the letters `o`, `i` and `l` count as the digits they look like. A dash at the beginning or at the end is an
-    /// error, so that a negative number is no id, and so is a sign or a space.
+    /// error, so that no negative number is an id. Signs and spaces are errors too.
     fn from_str(text: &str) -> Result<Self, ParseTaskIdError> {
         let (mut number, mut may_be_dash) = (0, false);
         for byte in text.bytes() {
@@ -119,7 +119,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Returns the number with one more digit; `None` if `digit` is no digit, or is one too many.
+/// Returns the number with one more digit; `None` if `digit` is not a digit, or the number would be too large.
 fn append(number: u64, digit: u8) -> Option<u64> {
     let digit = match digit.to_ascii_lowercase() {
         b'o' => b'0',

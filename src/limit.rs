@@ -1,7 +1,7 @@
 //! Limits on how long a call may block: a duration, an instant, a token, or a time and a token.
 //!
-//! The call that receives a limit counts it from its own start, on its own clock. An answer takes precedence: a wait
-//! that reaches its limit looks for an answer once more.
+//! A duration counts from the start of the call that receives it, on the clock of that call. An answer takes
+//! precedence: a wait that reaches its limit looks for an answer once more.
 
 use std::{
     error::Error,

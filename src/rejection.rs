@@ -1,6 +1,6 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
-//! The executor's [`RejectedExecutionHandler`] decides. No other thread has the task that the handler is given. Each
+//! The executor's [`RejectedExecutionHandler`] decides it. No other thread has the task that the handler is given. Each
 //! verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer, and the
 //! future completes in any case.
 //!

@@ -131,15 +131,15 @@ pub(crate) struct Schedule {
     pub(crate) missed: MissedRuns,
 }
 
-/// The kinds of schedules. The two that Java has are planned here, with no allocation and no dynamic call.
+/// The kinds of schedules. The two that Java has are planned here, with no allocation and no dynamic call. Their spans
+/// are in nanoseconds, so that a `Kind` takes two words.
 enum Kind {
-    /// In nanoseconds, as is the delay, so that a kind takes two words.
     FixedRate(u64),
     FixedDelay(u64),
     Trigger(Box<Triggered>),
     /// A trigger without a first run. The submission is refused.
     Never,
-    /// A trigger behind a gate whose moments would differ from replica to replica. The submission is refused.
+    /// The trigger of a gated task, with moments that would differ from replica to replica. The submission is refused.
     Unshared,
 }
 
@@ -160,7 +160,7 @@ impl Schedule {
     }
 
     /// Returns the schedule of a trigger, and the moment of its first run. `shared` is `Some` if the task has a gate,
-    /// with the name of the task, if it has one. Calls the trigger, which is user code.
+    /// and then holds the name of the task, if any. Calls the trigger, which is user code.
     pub(crate) fn of<G: Trigger>(
         mut trigger: G,
         missed: MissedRuns,
@@ -281,7 +281,7 @@ impl Schedule {
     }
 }
 
-/// Returns the last moment whose run is, at `now`, too late to be made up for.
+/// Returns the latest moment of a missed run that is no longer made up for at `now`.
 pub(crate) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }
@@ -321,7 +321,7 @@ mod tests {
         }
     }
 
-    /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap` before it, and each
+    /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap` before that, and each
     /// body takes `body`.
     fn starts(missed: MissedRuns, leap: u64, body: u64, until: u64) -> Vec<u64> {
         let (mut planned, mut now, mut starts) = (at(10), at(leap), Vec::new());

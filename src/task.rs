@@ -7,10 +7,9 @@
 //! * Only the [`payload`] knows the closure's type, and it moves closure and result in and out of the node. The code
 //!   that decides is compiled once: it sees a [`Task`], which is a node without its types, and, under the lock, the
 //!   node's [`Parts`].
-//! * A periodic task has a [`Plan`]: its schedule and its counts.
-//! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
-//!   feature that decides about runs is one of the [`extensions`]. So a plain task with an eight-byte closure takes
-//!   forty bytes.
+//! * A periodic task has a [`Plan`]: its schedule, its failure policy and its counts.
+//! * What only some tasks have (a name, waiters, a token, and the [`extensions`], the features that decide about runs)
+//!   is allocated when it is first needed ([`cell`]). So a plain task with an eight-byte closure takes forty bytes.
 //!
 //! # From the worker to the closure
 //!
@@ -46,8 +45,8 @@
 //!
 //! # The slot
 //!
-//! A queue slot locates a task's entry, for cancelling in O(log n). The future keeps the first slot. A task that is
-//! queued again or moved may get another, which its [`Plan`] or its extras record in the same step, under the task's
+//! A queue slot locates a task's entry, so that cancelling takes O(log n). The future keeps the first slot. A task that
+//! is queued again or moved may get another, which its [`Plan`] or its extras record in the same step, under the task's
 //! lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the queue
 //! compares sequence numbers, and never reuses one.
 
@@ -126,8 +125,8 @@ impl Task {
         });
     }
 
-    /// Returns why the plan is refused, if it is, when a worker has to check it, if at all, and whether it has a
-    /// trigger.
+    /// Returns the reason to refuse the plan, the moment at which a worker has to check it (each if there is one), and
+    /// whether it has a trigger.
     pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
         self.with(|parts| {
             let look = parts.look();
@@ -205,12 +204,11 @@ impl Task {
         requeued
     }
 
-    /// Returns the slot of the task's entry; see `Parts::slot`. Takes the task's lock.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.with(|parts| parts.slot())
     }
 
-    /// Calls `look` with the ticket of the task's entry, again as long as it finds nothing and the slot has changed.
+    /// Calls `look` with the ticket of the task's entry, and repeats that while nothing is found and the slot changes.
     pub(crate) fn find_entry<T>(
         &self,
         submitted: Ticket,

@@ -1,5 +1,5 @@
 //! [`TaskBuilder`]: the settings of a task before it is submitted, and the verbs that submit it. Each verb makes a node
-//! from the closure and [launches](launching) it. Only the making of node and future is compiled for each closure.
+//! from the closure and [launches](launching) it. Only the code that makes node and future is compiled per closure.
 
 mod launching;
 
@@ -48,7 +48,7 @@ pub struct TaskBuilder<'a> {
     /// `None` means the default of the executor.
     warn_after: Option<Duration>,
     pub(crate) requested: Requested,
-    /// `true` if the submission fails, and the handler is not asked, when the pool does not admit the task.
+    /// `true` if a submission that the pool does not admit fails at once: the handler is not asked.
     aborts: bool,
 }
 

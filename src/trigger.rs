@@ -1,7 +1,7 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value, made by one of the functions here, perhaps combined with others. It is asked when the task is
-//! submitted, and then after each run.
+//! A trigger is a value, made by one of the functions here, perhaps combined with others. It is asked for the next run
+//! when the task is submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
@@ -13,13 +13,14 @@
 //! # Two clocks
 //!
 //! Rates and delays count on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall clock
-//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and notices within 30 s that the clock was
-//! set or the machine slept. Its trigger reads [`TriggerContext::after_wall`], the same moment on the wall clock.
+//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and its executor notices within 30 s that
+//! the clock was set or the machine slept. Its trigger reads [`TriggerContext::after_wall`]: `after` on that clock.
 //!
 //! # A trigger is user code
 //!
-//! It is called first on the submitter's thread and then on workers, with no lock held. A panic on the submitter's
-//! thread goes to the submitter. One on a worker ends the task as failed, and is reported like a panic of its body.
+//! A trigger is called first on the submitter's thread and then on workers, with no lock held. A panic on the
+//! submitter's thread goes to the submitter; one on a worker ends the task as failed, and is reported like a panic of
+//! the body.
 
 mod context;
 mod retry;
@@ -567,8 +568,8 @@ impl<G: Trigger> Trigger for Tolerance<G> {
     }
 }
 
-/// Returns the number from `from` to `to` that the greatest power of two divides: the highest bit in which `from - 1`
-/// and `to` differ is set in `to`, and above it they agree.
+/// Returns the number in `from..=to` that is divisible by the greatest power of two. The highest bit in which `to` and
+/// `from - 1` differ is set in `to`, and above it they agree.
 fn roundest(from: u64, to: u64) -> u64 {
     let differ = from.wrapping_sub(1) ^ to;
     differ.checked_ilog2().map_or(0, |bit| to >> bit << bit)

@@ -8,7 +8,7 @@
 //! A plan is its trigger's first moment later than [`after`](WallPlan::after). While the wall clock shows a later time
 //! than `after`, the plan stands, whatever the clock was set to: the moment is still ahead, or it has passed and the
 //! run is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is
-//! [asked again](Triggered::ask_again), if it can be. So no thread has to notice that the clock was set.
+//! [asked again](Triggered::ask_again), if it allows that. So no thread has to notice that the clock was set.
 //!
 //! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task then
 //! [abandons](Triggered::leave_plan) its plan on the wall clock.
@@ -33,7 +33,7 @@ use crate::{
 };
 
 pub(crate) struct Triggered {
-    /// Contains a panic of its drop, since the closure is dropped beside it: a second panic would abort the process.
+    /// `Contained`: the closure is dropped with it, and if both drops panicked, the process would abort.
     trigger: Contained<Box<dyn Trigger>>,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
@@ -50,7 +50,7 @@ pub(crate) struct Triggered {
 pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
-    /// From when the run is late: its moment, or, for a first run, the submission if that is later.
+    /// When lateness begins: at the run's moment, or, for a first run, at the submission if that is later.
     late_from: SystemTime,
     /// What the wall clock showed when the run started; `None` until then.
     started: Option<SystemTime>,
@@ -95,7 +95,7 @@ impl WallPlan {
     }
 }
 
-/// Returns two moments of the executor's clock as a trigger sees them; `None` if no `Instant` can represent one.
+/// Returns two moments of the executor's clock as a trigger sees them; `None` if one of them has no `Instant`.
 fn span_of(from: Timestamp, to: Timestamp, clock: &Clock) -> Option<(Due, Due)> {
     Some((Due::At(clock.instant_of(from)?), Due::At(clock.instant_of(to)?)))
 }
@@ -106,7 +106,7 @@ pub(crate) struct WallView {
     pub(crate) state: WallState,
     /// When the run is due on the executor's clock, by the present estimate.
     pub(crate) due: Timestamp,
-    /// When a worker has to take the task at the latest.
+    /// The latest moment at which a worker has to take the task, if only to check the clock.
     pub(crate) look: Timestamp,
 }
 
@@ -121,7 +121,7 @@ pub(crate) enum WallState {
 }
 
 impl Triggered {
-    /// Asks the trigger for its first run, and returns its moment as well; `None` if there is none. User code.
+    /// Asks the trigger for its first run. Returns that run's moment too; `None` if there is no first run. User code.
     pub(crate) fn new(
         mut trigger: impl Trigger,
         clock: &Clock,
@@ -269,7 +269,7 @@ impl Triggered {
         Some(WallView { state, due, look: due.min(now.next_look()) })
     }
 
-    /// Like [`view_wall`](Self::view_wall), but notes that the run starts, if its moment has come.
+    /// Like [`view_wall`](Self::view_wall). If the run's moment has come, also notes the wall time as its start.
     pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
         let (view, plan) = (self.view_wall()?, self.wall.as_mut()?);
         match view.state {

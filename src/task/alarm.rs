@@ -1,12 +1,13 @@
 //! An alarm: a payload that calls a waker or a closure of this crate when its task is due.
 //!
 //! A [`Sleep`](crate::Sleep) has an alarm in the executor's queue, which calls its waker. A time limit has one in the
-//! queue of the timer thread. An alarm is a task like any other, so order, precision, shutdown and prompt removal hold
-//! for timers as well. But no hook, decorator or span surrounds it.
+//! queue of the timer thread. An alarm is a task like any other, so order, precision, shutdown and prompt removal are
+//! the same for timers. But no hook, decorator or span surrounds it.
 //!
 //! The worker that takes an alarm sets it off. A thread that ends the alarm, in a shutdown or because it was discarded,
-//! sets it off as well, and the sleeper finds out why. A sleeper that no longer waits takes its alarm out of the queue,
-//! and drops it. The queue's lock orders these steps, so a sleeper that finds its alarm gone has been or will be woken.
+//! sets it off as well, and the sleeper learns why it woke. A sleeper that no longer waits takes its alarm out of the
+//! queue, and drops it. The queue's lock orders these steps, so a sleeper that finds its alarm gone has been or will be
+//! woken.
 
 use std::task::Waker;
 
@@ -24,7 +25,6 @@ pub(crate) enum Alarm {
 }
 
 impl Node<Alarm> {
-    /// Makes the task that sets off `alarm` when it is due.
     pub(crate) fn alarm(alarm: Alarm) -> Arc<Self> {
         Arc::new(Self::new(alarm, ()))
     }

@@ -1,9 +1,9 @@
 //! A task as its waiters see it: the holder of its future, and a caller that cancels the task and waits until its body
 //! has returned.
 //!
-//! Under the task's lock a waiter looks for the end and leaves its waker; under the same lock the thread that ends the
-//! task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned before the lock is taken
-//! and dropped after it is released, since both are user code.
+//! Under the task's lock a waiter checks whether the task has ended, and if not leaves its waker; under the same lock
+//! the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned
+//! before the lock is taken and dropped after it is released, since cloning and dropping one runs user code.
 
 use std::task::Waker;
 

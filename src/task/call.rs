@@ -10,9 +10,9 @@
 //!
 //! * [`start`](Call::start) decides whether the run may begin. First it asks the task's token and the features that
 //!   decide about its runs ([`questions`](super::questions)). If the run may begin, the task is now *running*.
-//! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with the code around it.
+//! * [`carry_out`](Call::carry_out) puts any question to user code, and then calls the closure with the code around it.
 //! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: closure, result, or nothing.
-//! * [`release`](Call::release) wakes the waiters and drops what was lent, if the node keeps nothing.
+//! * [`release`](Call::release) is called only if the node keeps nothing: it wakes the waiters and drops what was lent.
 //! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops the values that are left.
 //!
 //! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for the
@@ -50,7 +50,7 @@ pub(crate) struct Call<'a> {
     pub(crate) plan: Option<Plan>,
     pub(crate) outcome: RunOutcome,
     verdict: Verdict,
-    /// `false` if the run did not take place; but a panic of the trigger in its place counts as a run.
+    /// `false` if the run did not take place. If the trigger panicked instead, that counts as a run.
     pub(crate) is_run: bool,
     /// `true` if a series was cancelled during this run: it leaves once its closure has been dropped.
     is_leaving: bool,
@@ -67,7 +67,7 @@ pub(crate) struct CallExtras {
     /// The question that user code is to answer before the closure is called.
     pub(crate) question: Option<Question>,
     pub(super) name: Option<Arc<str>>,
-    /// Why the worker has to end the task, whose run does not take place.
+    /// Why the run does not take place and the worker has to end the task.
     pub(crate) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
 }

@@ -1,11 +1,11 @@
 //! The state under a task's lock: the content of its node, and beside it the parts that only some tasks have.
 //!
-//! The content has the type of the user's closure. [`Content::open`] shows it without that type, as [`Parts`]: a copy
-//! of the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
+//! The type of the content depends on the user's closure. [`Content::open`] hides that type behind [`Parts`]: a copy of
+//! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
 //!
 //! This code only moves values: it returns the values to be dropped and the wakers to be called, and the caller sees to
-//! them after releasing the lock. Under this lock a thread takes only the locks of an extension, and those of the
-//! queue, in a [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed.
+//! them after releasing the lock. Under this lock a thread takes only the locks of an extension and, in a
+//! [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue.
 
 use std::task::Waker;
 

@@ -1,4 +1,4 @@
-//! The end of a task other than by a run, and what every ended task leaves.
+//! How a task ends other than by a run, and what every ended task leaves behind.
 //!
 //! The step that ends a task publishes its end, and takes out, under the same lock, the waiters and the values that
 //! only some tasks have ([`Leftovers`]). After releasing the lock, the thread proceeds in this order:
@@ -12,7 +12,7 @@
 //! for this very task. The entry leaves the queue after both, so the pool does not terminate before the drops. A thread
 //! that waited for the termination inside such a drop would wait for itself. Each thread knows whose values it is
 //! dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries of those tasks. Each
-//! value is dropped by itself, through [`unwind`](crate::unwind), so a panic in one drop does not stop the others.
+//! value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop does not stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -57,7 +57,7 @@ fn address(task: &Task) -> usize {
 
 enum Request<'a> {
     Cancel(CancelReason),
-    /// To end the task because this limit is up. A series keeps the run that exceeded the limit as its last failure.
+    /// To end the task because this limit expired. A series keeps the run that exceeded the limit as its last failure.
     TimeOut(Timestamp, &'a mut Option<FailedRun>),
     /// To drop the result, now or as soon as there is one.
     Abandon,
@@ -178,7 +178,7 @@ impl Claiming<'_> {
 
 impl Task {
     /// Takes the result; `None` until the task has ended. A value or a failure can be taken once, the reason of a
-    /// cancellation any number of times. `T` is the type that the task was made with.
+    /// cancellation any number of times. `T` is the type of the task's result.
     #[inline]
     pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
         let mut place = None::<T>;
@@ -210,8 +210,8 @@ impl Task {
         found
     }
 
-    /// Ends the task as timed out, unless it has ended, or its limit has moved away from `limit`. Keeps `failure`: the
-    /// run of a series that took too long.
+    /// Ends the task as timed out, unless it has ended, or its limit is no longer `limit`. Keeps `failure`: the run of
+    /// a series that took too long.
     pub(crate) fn time_out(
         &self,
         limit: Timestamp,
@@ -248,7 +248,7 @@ impl Task {
 #[derive(Default)]
 pub(crate) struct Leftovers {
     pub(crate) deferred: Deferred,
-    /// For the caller to drop one by one when it holds no lock.
+    /// Values that the caller drops one by one, holding no lock.
     pub(crate) values: Vec<Box<dyn Send>>,
     waiters: Vec<Waker>,
     token: Option<CancellationToken>,

@@ -2,8 +2,8 @@
 //!
 //! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
 //! called, with a line for each feature. So the order of the lines is the order of the calls, and this file is the one
-//! place in the core that names the features. A plain task has no extensions. The functions that the core calls for a
-//! task that may have some come last; [`feature`](crate::feature) covers submission and the pool.
+//! place in the core that names the features. A plain task has no extensions. The functions that the core calls for
+//! tasks with and without extensions come last; [`feature`](crate::feature) covers submission and the pool.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
@@ -12,15 +12,15 @@
 //! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park the task, or end it |
 //! | [`on_put_off`](Extensions::on_put_off) | a gate has put a run off | note until when |
 //! | [`on_replan`](Extensions::on_replan) | a request or the gate has moved the task or its plan | adapt |
-//! | [`on_end`](Extensions::on_end) | the task has ended; if its body was still running then, once more when the body has returned | let the task go, and hand over what is to be dropped |
+//! | [`on_end`](Extensions::on_end) | the task has ended; if its body was still running then, once more when the body has returned | release the task, and hand over what is to be dropped |
 //!
 //! The time limit comes first: it refuses a run whose time is up. The control precedes the features that need to know
 //! whether the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is
 //! asked. A feature that may refuse a run comes before the features that would have something to give back.
 //!
 //! Features are called under the task's lock, so they call no user code and drop no user value. The worker puts a
-//! [`Question`] to user code later, with no lock held. The exception is [`after_body`](Extensions::after_body), which
-//! is called with no lock held, and calls user code.
+//! [`Question`] to user code later, with no lock held. Only [`after_body`](Extensions::after_body) is called with no
+//! lock held, and may call user code.
 //!
 //! A run that a feature puts off is *planned* for the new moment, and the runs after it are planned from there. A
 //! feature whose run is to stay planned for its first moment keeps that moment itself, and sets `Run::planned`.
@@ -69,7 +69,7 @@ impl Question {
     }
 }
 
-/// What features leave to do, for other tasks or to drop values, until the thread has released the task's lock.
+/// Work that features put off until the thread has released the task's lock: for other tasks, or to drop values.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
@@ -87,10 +87,10 @@ impl Deferred {
 /// How a task is to be queued again. The features change this in turn.
 pub(crate) struct Queuing {
     pub(crate) due: Timestamp,
-    /// Where the entry is to wait, if not for `due`.
+    /// Where the entry is to wait, and until when, if not simply until `due`.
     pub(crate) elsewhere: Option<Timing>,
     pub(crate) why: Requeue,
-    /// Why the task is to end, and not to be queued.
+    /// Why the task is to end instead of being queued.
     pub(crate) ends: Option<CancelReason>,
     pub(crate) deferred: Deferred,
     /// Set by the gate: `true` if the task is waiting for the gate's answer.
@@ -138,7 +138,7 @@ pub(crate) struct Extensions {
     pub(crate) control: Option<Box<Control>>,
     pub(crate) group: Option<Box<Membership>>,
     pub(crate) gate: Option<Box<Gated>>,
-    /// What decides whether a shutdown keeps the task; `None` if its kind does.
+    /// The rule by which a shutdown keeps the task or ends it; `None` if the rule for tasks of its kind applies.
     pub(crate) at_shutdown: Option<AtShutdown>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,
@@ -228,7 +228,7 @@ impl Extensions {
         self.gate.iter_mut().for_each(|it| it.on_end(left));
     }
 
-    /// Returns when a task that a worker has is due next, if its plan says `next`: requests may change that.
+    /// Returns when the task, which a worker has, is due next if its plan says `next`: a request may have changed that.
     pub(super) fn next_due(&self, next: Timestamp) -> Timestamp {
         self.control.as_ref().map_or(next, |control| control.next_due(next))
     }

@@ -1,4 +1,4 @@
-//! The policy of a periodic task for a run that failed: that panicked, or returned an `Err`.
+//! The policy of a periodic task for a failed run: one that panicked, returned an `Err`, or exceeded its time limit.
 //!
 //! Java ends the task, and only a caller that asks the future learns of the failure. Here that is only the default
 //! policy. Each failed run is reported to the failure handler, and the future shows the last failed run.
@@ -30,7 +30,7 @@ use crate::{Failure, FailureKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     stop_after: Option<NonZeroU32>,
-    /// The least delay after the first failure, and the longest such delay after later failures.
+    /// The least delay after the first failure, and the bound up to which further failures double it.
     back_off: Option<(Duration, Duration)>,
 }
 

@@ -48,7 +48,7 @@ use crate::{
     unwind::{contain, contain_located, discard, discard_with},
 };
 
-/// The ends of a line on standard error: what follows from the failure.
+/// The end of a line on standard error: what follows from the failure of a series.
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
@@ -139,7 +139,7 @@ impl Hooks {
     }
 
     /// Calls the closure with the code around it. If that code has overruled the run or panicked, the closure's report
-    /// does not count. It is dropped after the unwinding, during which a second panic would abort the process.
+    /// does not count. The report is dropped after the unwinding, during which a second panic would abort the process.
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
@@ -201,7 +201,7 @@ impl Hooks {
         Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Writes to standard error a failure that no observer heard, and `what` follows, unless a subscriber hears it.
+    /// Writes an unheard failure to standard error, with `what`, its consequence, unless a subscriber hears of it.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
             FailureReport { source, task, failure, again: None }.print(what);
@@ -213,7 +213,7 @@ impl Hooks {
         Drops { hooks: Some(self), id: Some(id) }
     }
 
-    /// Calls user code of the executor, not of a task. A panic in it is reported without a task, and goes no further.
+    /// Calls the executor's user code, not a task's. A panic in it is reported without a task, and goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: &mut dyn FnMut()) {
         if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);

@@ -1,9 +1,9 @@
 //! Observers: the values that an executor calls while it runs, and the points at which it calls them.
 //!
-//! One list has the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that no observer
-//! wants, the executor tests one bit and prepares nothing. The closures given to the builder's verbs ([`Closures`]) are
-//! one observer on this list. Observers are user code, called with no lock held. A panic in one does not keep the
-//! others from being told, except in `before_run`, where it makes the run fail.
+//! One list holds the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that no
+//! observer wants, the executor tests one bit and prepares nothing. The closures given to the builder's verbs
+//! ([`Closures`]) are one observer on this list. Observers are user code, called with no lock held. A panic in one does
+//! not keep the others from being told, except in `before_run`, where it makes the run fail.
 
 use std::{
     any::Any,
@@ -68,7 +68,7 @@ pub trait Observer: Send + Sync {
     /// A worker has ended its work, on its own thread.
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task at this instant, after it had been due for this long. Its gate or its group may still
+    /// A worker has taken a task at this instant, this long after the task became due. Its gate or its group may still
     /// put it off.
     fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
@@ -80,14 +80,14 @@ pub trait Observer: Send + Sync {
     /// [`before_run`](Self::before_run) panicked. Java: `afterExecute`.
     fn after_run(&self, _run: &TaskContext, _outcome: Result<(), &Failure>) {}
 
-    /// A run of a task has ended, and its worker has read the clock to look for the next task; that counts as the end
-    /// of the run. Other threads may see the outcome earlier. Not called for a run by hand, as of a
+    /// A run of a task has ended, and its worker has read the clock to look for the next task; this reading counts as
+    /// the end of the run. Other threads may see the outcome earlier. Not called for a run by hand, such as that of a
     /// [`DrainedTask`](crate::DrainedTask).
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if a
-    /// person hears of it. If no observer returns `true`, the unexpected end of a periodic task is a line on standard
-    /// error.
+    /// person hears of it. If no observer returns `true`, the unexpected end of a periodic task is reported in a line
+    /// on standard error.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
@@ -109,7 +109,6 @@ pub struct EndedRun<'a> {
     pub(crate) clock: &'a Clock,
 }
 
-/// The names of a run's task and of that task's group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     pub(crate) task: Option<Arc<str>>,
@@ -245,7 +244,7 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 struct Listed {
     points: Points,
-    /// The observer by its type. Declared, and so dropped, before `observer`, whose drop contains a panic.
+    /// For finding the observer by type. Declared before `observer`, so the last drop is the one that contains panics.
     typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }

@@ -1,12 +1,12 @@
 //! The types that closures may return, and what a repeated closure reports by the value that it returns: that the run
 //! succeeded, that it failed, that it was the last, or when the next run is due.
 //!
-//! [`Outcome`] lists the types, and turns each into a [`RunReport`]. An error's own conversion is user code, so this
-//! happens where the closure is called.
+//! [`Outcome`] lists the types, and turns each into a [`RunReport`]. The conversion of an error is user code, so
+//! outcomes are converted where the closure is called.
 //!
-//! [`TaskOutput`] exists for the message of the compiler where it is not implemented. A closure that returns a future
-//! has done nothing yet, and the body of the future would never run. Rust cannot say "not a future", but the futures of
-//! `async` blocks and functions have a property that hardly any other value has: they are not [`Unpin`].
+//! [`TaskOutput`] exists for the compiler's message about a type that does not implement it. A closure that returns a
+//! future has done nothing yet, and the body of the future would never run. Rust cannot say "not a future", but the
+//! futures of `async` blocks and functions have a property that hardly any other value has: they are not [`Unpin`].
 
 use std::{
     ops::ControlFlow,

@@ -79,20 +79,20 @@ pub(crate) trait Body: Send + Sized + 'static {
         None
     }
 
-    /// `true` if the body acts even when its task ends without a run, and so must not be forgotten.
+    /// `true` if the body acts even when its task ends without a run, and so must not simply be dropped.
     const ACTS_UNRUN: bool = false;
 
     /// Drops the body of a task that was ended while it waited; an alarm acts instead. User code: no lock is held.
     fn will_not_run(self) {}
 
-    /// Calls the lent closure with the user's code around it; an alarm has none.
+    /// Calls the lent closure with the user's code around it; for an alarm, with nothing around it.
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
     }
 }
 
-/// A closure that runs once. Its call drops its captures.
+/// A closure that runs once. The call drops the captures.
 pub(crate) struct OneShot<F>(F);
 
 impl<F, T> Body for OneShot<F>
@@ -156,8 +156,8 @@ impl<B: Body> Stored<B> {
     }
 }
 
-/// The place of a node's content. A plain task has nothing else, and no word for it either: when a task first needs
-/// [`Extras`], its content moves into a box, and the box takes its place.
+/// The place of a node's content. While the task is plain, there is no room for [`Extras`]: when it first needs some,
+/// its content moves into a box with them, and the box takes its place.
 enum Slot<B: Body> {
     Plain(Stored<B>),
     Extended(Box<Extended<B>>),
@@ -271,7 +271,7 @@ impl<B: Body> Lent for Loan<B> {
 }
 
 impl<B: Body> Node<B> {
-    /// Calls `decide`, and then `carry_out`, which moves the content as decided, under one lock.
+    /// Calls `decide` and then, under the same lock, `carry_out`, which moves the content as decided.
     #[inline(always)]
     fn decide<D, R>(
         &self,

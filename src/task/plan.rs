@@ -1,8 +1,8 @@
 //! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
 //! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
-//! either any thread changes the plan under the task's lock, or the worker alone does, which asks the trigger with no
-//! lock held, because a trigger is user code. A change that another thread requests meanwhile waits in
+//! either any thread may change the plan, under the task's lock, or that worker alone. The worker asks the trigger with
+//! no lock held, because a trigger is user code. A change that another thread requests meanwhile waits in
 //! [`control`](crate::feature).
 //!
 //! A thread that takes a plan out for good drops it, with the user's trigger, when it holds no lock.
@@ -25,7 +25,7 @@ use crate::{
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum RunOutcome {
-    /// This was the last run. After `Ok` there is a value.
+    /// This was the last run. If `Ok`, it has left a value.
     Ended(Result<(), Failure>),
     Again(Timestamp),
     /// Another run is planned for this moment, although this one failed.
@@ -47,7 +47,7 @@ impl RunOutcome {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
 
-    /// Takes out the failure, if there is one. Leaves `Exhausted` in any case, which means nothing from then on.
+    /// Takes out the failure, if there is one. Leaves `Exhausted` behind in any case, as a placeholder.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
         match mem::replace(self, Self::Exhausted) {
             Self::Ended(Err(failure)) | Self::Failed(_, failure) => Some(failure),
@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     pub(super) slot: Option<u32>,
     failures: u32,
     pub(super) runs: u64,
-    /// How many runs were left out after the last one.
+    /// How many runs were left out since the last run.
     skipped: u64,
     /// `true` if the statistics have counted the `skipped` runs: overdue runs are counted at once.
     are_counted: bool,
@@ -78,7 +78,7 @@ impl Plan {
         Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, are_counted }
     }
 
-    /// Notes how many runs were left out after the last one. The statistics have not counted them.
+    /// Notes how many runs were left out since the last run. The statistics have not counted them.
     fn note_skipped(&mut self, runs: u64) {
         (self.skipped, self.are_counted) = (runs, false);
     }
@@ -87,8 +87,8 @@ impl Plan {
         if self.are_counted { self.skipped } else { 0 }
     }
 
-    /// Returns why a task with this plan cannot be submitted, if it cannot. A backoff that is never longer than the
-    /// regular wait would have no effect.
+    /// Returns the reason to refuse a task with this plan, if there is one. A backoff that is never longer than the
+    /// period would have no effect.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         let waits = self.policy().longest_back_off().zip(self.schedule.regular());
         let is_in_vain = waits.is_some_and(|(longest, regular)| longest <= regular);
@@ -135,7 +135,7 @@ impl Plan {
 
     // Changes to the plan, under the task's lock.
 
-    /// Replaces the schedule, except for its policy. Returns the old one, for the caller to drop with no lock held.
+    /// Replaces the schedule, but not its `missed` policy. Returns the old one, to be dropped with no lock held.
     pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
         schedule.missed = self.schedule.missed;
         self.note_skipped(0);

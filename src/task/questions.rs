@@ -2,8 +2,8 @@
 //!
 //! 1. Under the task's lock, before the worker takes the closure out: the token, and then the
 //!    [extensions](super::extensions). Each extension lets the run begin, refuses it, or notes a question to user code.
-//! 2. With no lock held: that question. The task is *running* by then, so what races with a run races with a question
-//!    in the same way.
+//! 2. With no lock held: the noted question. The task is *running* by then, so what races with a run races with a
+//!    question in the same way.
 //! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan goes on as after a
 //!    run, and the task rests again.
 //!
@@ -45,7 +45,7 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives back a task that has not run, for its worker to end: as timed out, by its token, or for `reason`.
+    /// Gives back an unrun task, for its worker to end: as timed out, as cancelled by its token, or for `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())

@@ -25,7 +25,7 @@ pub enum FailureSource {
     ThreadStart,
     /// The hook at the end of a worker's thread.
     ThreadStop,
-    /// The trigger of a [repeated](crate::Handle::repeat) task, which has ended the task.
+    /// The trigger of a [repeated](crate::Handle::repeat) task; the panic has ended the task.
     Trigger,
     /// The [gate](crate::gate) of a task; the run was skipped.
     Gate,
@@ -59,7 +59,7 @@ impl FailureSource {
         }
     }
 
-    /// Returns a phrase for the code that failed. The report replaces "a task" in it by the task's name and id.
+    /// Returns a phrase for the code that failed. The report replaces "a task" in it with the task's name and id.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Task | Self::TimeLimit | Self::Displaced => "a task",
@@ -115,8 +115,8 @@ pub struct FailureReport<'a> {
     pub(super) again: Option<Duration>,
 }
 
-/// Returns the text with its control characters escaped: the message of an error may come from far away, and must
-/// neither begin a new line nor control a terminal.
+/// Returns the text with its control characters escaped: the message of an error may come from outside the program, and
+/// must neither begin a new line nor control a terminal.
 fn in_one_line(text: &str) -> String {
     let escaped = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),

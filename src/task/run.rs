@@ -1,8 +1,9 @@
-//! One run of a task: which run of which task it is, and its moments. The running task sees it as a [`TaskContext`].
+//! One run of a task: which run of which task, and when it was planned and started. The running task sees it as a
+//! [`TaskContext`].
 //!
-//! While a task runs, a thread-local leads to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
-//! call, so entering a run touches no reference count. After a run inside a run, as by `DrainedTask::run`, the outer
-//! run is current again, even after unwinding.
+//! While a task runs, a thread-local points to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
+//! call, so entering a run touches no reference count. After a run inside a run, such as one by `DrainedTask::run`, the
+//! outer run is current again, even after unwinding.
 
 use std::{cell::Cell, rc::Rc, time::SystemTime};
 
@@ -40,7 +41,7 @@ pub(crate) struct Run {
     pub(super) attempt: Cell<u32>,
     /// `true` if the run is beside the schedule.
     pub(crate) is_extra: Cell<bool>,
-    /// `true` if one failure ends the task. Set only for the code around the body.
+    /// `true` if one failure ends the task. Set only if there is code around the body.
     pub(super) ends_by_failure: Cell<bool>,
 }
 
@@ -68,7 +69,7 @@ impl Run {
         }
     }
 
-    /// Returns what is known of the run when it has ended. Its entry was due at `due`.
+    /// Returns the facts about this run, which has ended. Its entry was due at `due`.
     pub(crate) fn facts(&self, due: Timestamp, has_failed: bool) -> RunFacts {
         let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
         let (planned, started) = (self.planned(), self.started());
@@ -196,7 +197,7 @@ impl Run {
         CURRENT.is_set().then(|| CURRENT.with(look))
     }
 
-    /// Returns `true` if the innermost run of the calling thread is one of `task`.
+    /// Returns `true` if the innermost run of the calling thread is a run of `task`.
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
     }

@@ -39,15 +39,15 @@ use crate::{CancelReason, TaskError};
 )]
 #[non_exhaustive]
 pub enum TaskState {
-    /// The task waits until it is due, or for a worker. A periodic task is also in this state between its runs.
+    /// The task waits until it is due and a worker takes it. A periodic task is also in this state between its runs.
     Scheduled,
     /// The task waits, and does not run until a caller [resumes](crate::TaskHandle::resume) it.
     Paused,
-    /// The task runs now.
+    /// The task is running.
     Running,
     /// The task has ended with a result, or because its trigger has no next run.
     Completed,
-    /// The task has failed: it panicked, or a run returned an `Err` that ended it.
+    /// The task has failed: it panicked, or ended because a run returned an `Err` or exceeded its time limit.
     Failed,
     /// The task was cancelled. If its body had begun, it may still be running.
     Cancelled,
@@ -73,8 +73,8 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// The state of a task, without what the task holds in that state. It is one byte, because each step copies it out of the
-/// node and back: a read of two bytes, one of which was just written, waits until that write has reached the cache.
+/// The state of a task, without what the task holds in it. It is one byte, because each step copies it out of the node
+/// and back: a read of two bytes, one of which was just written, waits until that write has reached the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage(u8);
 
@@ -166,8 +166,8 @@ impl Stage {
         is_there
     }
 
-    /// Claims the result; `None` if the task has not ended. After `Ok` the caller takes the value. The error stands
-    /// unless the task has a failure that no call has claimed.
+    /// Claims the result; `None` if the task has not ended. If `Ok`, the caller takes the value. An error stands unless
+    /// the task has a failure that no call has claimed.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         if self.claim_value() {
             return Some(Ok(()));

@@ -3,8 +3,8 @@
 //!
 //! Stable Rust cannot ask a type whether it is a `Result`, but two functions of `std` can tell: `type_name`, and
 //! `discriminant` of the value. Their output is not guaranteed. If one of them changed, an `Err` would be dropped
-//! silently, and the tests, which run with each toolchain, would fail. For the results that most programs use, the
-//! report has the text of the error, and for any other the name of its type.
+//! silently, and the tests, which run with each toolchain, would fail. For a `Result<(), E>` with a common error type,
+//! the report has the error's text; for any other result, the name of its type.
 
 use std::{
     any::{Any, type_name},

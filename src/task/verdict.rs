@@ -24,15 +24,15 @@ pub(crate) enum Verdict {
     Again(Timestamp),
 }
 
-/// Whether a task has been queued again. If not, the task ends: for this reason, or, without one, because the queue
-/// refused the task or the task had already ended.
+/// Whether a task has been queued again. The error is the reason to end the task, or `None` if the queue refused the
+/// task or the task had already ended.
 pub(crate) type Requeued = Result<(), Option<CancelReason>>;
 
 /// How a call that is to end a task found the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     TooLate,
-    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued again or moved.
+    /// The task was waiting, in the queue or on its way there. Holds the slot if the task was queued again or moved.
     Waiting(Option<u32>),
     /// The task was running; its worker drops what is left.
     Running,

@@ -1,4 +1,4 @@
-//! The state that all runs on one worker share. What only some runs have is here too, and not in the
+//! The state that all runs on one worker share. What only some runs need is kept here too, and not in the
 //! [`Run`](super::Run), so that most runs have nothing to set up. Only the worker's thread uses the context.
 
 use std::{
@@ -20,7 +20,7 @@ pub(crate) struct WorkerContext {
     pub(super) overruled: Cell<Option<Failure>>,
     /// The wall-clock moment for which the last run on that clock was planned, with its task's id.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers are told of a run. `named` is the id of the task; its names are kept for its next run.
+    /// The names that observers are told of a run, kept for the next run of the same task.
     names: RefCell<Names>,
     named: Cell<u64>,
 }
@@ -45,7 +45,6 @@ impl WorkerContext {
         }
     }
 
-    /// Keeps the names of a task and its group, for the observers of the run.
     pub(super) fn note_names(&self, id: u64, task: Option<&Arc<str>>, group: Option<&Arc<str>>) {
         self.named.set(id);
         let kept = &mut *self.names.borrow_mut();

@@ -1,8 +1,8 @@
 //! The context that a trigger is given, and its answer.
 //!
 //! A moment of the wall clock is computed when the trigger asks for it. After a run that was planned on that clock, the
-//! run's own moments are kept: if they were not exact, a trigger that walks from moment to moment could return one
-//! twice.
+//! run's own moments are used: with inexact ones, a trigger that walks from moment to moment could return the same
+//! moment twice.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,7 +14,7 @@ use crate::time::{Clock, Timestamp, estimate};
 pub enum Due {
     /// The run is due at this moment, on the executor's [clock](crate::Handle::clock).
     At(Instant),
-    /// The run is due when the wall clock shows this moment, however it gets there.
+    /// The run is due when the wall clock shows this moment, however the clock was set.
     Wall(SystemTime),
     /// The run is not due until a caller asks for it, with [`run_now`](crate::TaskHandle::run_now) or another request
     /// for a moment.
@@ -22,7 +22,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// Returns the moment on the executor's clock: an estimate for one of the wall clock, `NEVER` for `OnDemand`.
+    /// Returns the moment on the executor's clock: an estimate for a moment of the wall clock, `NEVER` for `OnDemand`.
     pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
         match self {
             Self::At(moment) => clock.deadline_of(moment),
@@ -82,7 +82,7 @@ impl From<Instant> for Due {
     }
 }
 
-/// `None` is [`OnDemand`](Due::OnDemand).
+/// `None` becomes [`OnDemand`](Due::OnDemand).
 impl From<Option<Instant>> for Due {
     fn from(instant: Option<Instant>) -> Self {
         instant.map_or(Self::OnDemand, Self::At)

@@ -43,7 +43,7 @@ pub struct Backoff {
     longest: Duration,
     max_attempts: Option<u32>,
     max_elapsed: Option<Duration>,
-    /// `Some` if the delays are random, with their seed if that is fixed.
+    /// `Some` if the delays are random; inside it, the seed if that is fixed.
     jitter: Option<Option<u64>>,
 }
 
@@ -132,9 +132,9 @@ impl Backoff {
 pub struct Retry<G> {
     inner: G,
     backoff: Backoff,
-    /// The moment for which the inner trigger planned the last run, and the same on the wall clock if planned there.
+    /// The moment of the last run that the inner trigger planned, also on the wall clock if it was planned there.
     origin: (Timestamp, Option<SystemTime>),
-    /// How many attempts at that run have failed, including the last; zero if the last has not.
+    /// How many attempts at that run have failed in a row, up to the last one.
     failed: u32,
     /// `true` if the planned run is another attempt, and not a run that the inner trigger planned.
     is_attempt: bool,
