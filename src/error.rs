@@ -344,7 +344,8 @@ pub enum RejectionReason {
     BackOffWithinPeriod,
     /// The trigger of the task has no first run.
     NeverRuns,
-    /// The task needs a worker, or its timeout the timer thread, and that thread could not be started, for this reason.
+    /// The worker that the task needs, or the timer thread that its timeout needs, could not be started, for this
+    /// reason.
     Spawn(io::Error),
     /// As many tasks are waiting as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,

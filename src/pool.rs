@@ -124,7 +124,7 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
-    /// How long a run takes before it is reported, unless its task has a setting of its own.
+    /// How long a run may take before it is reported as slow, unless its task has a setting of its own.
     pub(crate) warn_after: Option<Duration>,
     pub(crate) submitter_span: bool,
 }

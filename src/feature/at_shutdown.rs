@@ -4,9 +4,9 @@
 //! has the plan of a series but returns one value, so it counts as a one-shot task. A task or its group may also have
 //! its [own policy](ShutdownPolicy). These exceptions are kept in the task's extensions.
 //!
-//! When a worker queues such a task again, this feature comes last, since it replaces the reason that other features
-//! have chosen. Once the pool has had such a task, a thread that shuts the pool down looks at each task, under its
-//! lock.
+//! When a worker queues such a task again, this feature comes last, since it replaces the reason for queuing that
+//! other features have chosen. Once the pool has had such a task, a thread that shuts the pool down looks at each task,
+//! under the lock of that task.
 
 use crate::{CancelReason, entry::Requeue, task::Task};
 

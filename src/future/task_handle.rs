@@ -36,7 +36,7 @@ pub struct TaskHandle {
 const BESIDE: u8 = 1;
 /// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result, which another handle would otherwise keep, or which may be an `Err` to report.
+/// The drop gives up the result: another handle would otherwise keep it, or it may be an `Err` to report.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;

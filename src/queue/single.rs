@@ -3,8 +3,8 @@
 //!
 //! * **Taking** needs only the heap's lock, because the heap's first entry is the first of all.
 //! * **Sequences** come from a counter under that lock, so an insertion need not read the clock.
-//! * **Once due, always due.** Time does not go back, so the last reading of the clock (`last_reading`) proves as well
-//!   as a new one that an earlier deadline has come.
+//! * **Once due, always due.** Time does not go back, so if the last reading of the clock (`last_reading`) is past a
+//!   deadline, no new reading is needed.
 
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 //!
 //! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
 //! A waiter is *armed* if it is listed with a deadline: the **leader** with the first deadline, its **deputy** with the
-//! second; each nearer element that arrives later arms one more. The others are **followers**. (The caller's own limit,
-//! such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait, and a leader that
-//! leaves with its element need not wake another thread, because the deputy already leads.
+//! second; for each nearer element that arrives later, one more waiter arms itself. The others are **followers**. (The
+//! caller's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
+//! and a leader that leaves with its element need not wake another thread, because the deputy already leads.
 //!
 //! ```text
 //!                    begin_wait               its moment, or notify
@@ -40,8 +40,8 @@
 //! | 1. publishes it | 1. announces that it waits |
 //! | 2. reads which threads wait, and wakes them | 2. looks for news, and sleeps if there is none |
 //!
-//! A waiting side that finds no news looked before the other side published any. By then it had announced its wait, so
-//! the other side, reading later, sees it. At least one side sees the other; if both do, a wake-up is wasted.
+//! If the waiting side finds no news, it looked before the other side published any. By then it had announced its wait,
+//! so the other side, reading later, sees it. At least one side sees the other; if both do, a wake-up is wasted.
 //!
 //! This needs both sides to agree on one order of the four steps. There are two ways to achieve that:
 //!
@@ -54,15 +54,16 @@
 //!
 //! # The two sides of a queue
 //!
-//! > While a head is published, a thread searches, or a waiter is armed for the head's deadline or an earlier moment,
-//! > or there is no waiter.
+//! > Whenever a head is published, at least one of these holds: a thread searches; a waiter is armed for the head's
+//! > deadline or an earlier moment; there is no waiter.
 //!
-//! Insertions must not contend for the lock of the list of waiters. So two numbers need no lock: `searching`, and
-//! `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially consistent:
+//! Insertions must not contend for the lock of the list of waiters. So an insertion reads two numbers without it:
+//! `searching`, and `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially
+//! consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
 //! |---|---|
-//! | 1. publishes the head | 1. lists itself and sets `wake_before` (to wait) |
+//! | 1. publishes the head | 1. if it is to wait: lists itself and sets `wake_before` |
 //! | 2. reads `searching`; not zero: done | 2. decrements `searching`; others remain: done |
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
 //! | 4. wakes a waiter, under the lock | 4. finds one nearer than `wake_before`: searches on, or wakes a waiter |

@@ -130,7 +130,7 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Gives a task the parts that only some tasks have. Fails with the decorator's panic, if there is one.
+    /// Gives a task the parts that only some tasks have. If the decorator panics, fails with that panic.
     #[track_caller]
     pub(super) fn extend(
         self,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     proptest! {
-        /// A tree keeps its elements in order and has no gaps.
+        /// The tree is the model for the list: it keeps its elements in order and has no gaps.
         #[test]
         fn a_list_does_what_a_tree_does(
             steps in prop::collection::vec((0..10, any::<prop::sample::Index>(), 0..4_u64), 0..200)

@@ -173,7 +173,7 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk that is in no ring, and its capacity: zero, to start small, if the ring has no `first` chunk.
+    /// Returns a chunk that is in no ring yet, and its capacity: zero, to start small, if the ring it is for is empty.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);
