@@ -37,7 +37,7 @@ pub struct DrainedTasks {
     may_share: fn() -> bool,
 }
 
-/// What a task that has left the queue keeps of its executor.
+/// The parts of its executor that a task still needs after it has left the queue.
 #[derive(Clone)]
 pub(crate) struct DetachedContext {
     pub(crate) clock: Clock,

@@ -65,7 +65,7 @@ impl From<Timestamp> for Timing {
 pub(crate) enum Requeue {
     /// The element is between two runs of its series.
     NextRun = 2,
-    /// The element runs once, and its run was put off; or it is a call that is retried.
+    /// The element runs once, and its run was put off; or it is a `retry` between two attempts.
     PutOff = 4,
     /// The element runs once, is due, and has to wait for its turn, or for an answer.
     Turn = 8,

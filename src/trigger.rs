@@ -1,20 +1,21 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value, made by one of the functions here, perhaps combined with others. It is asked for the next run
-//! when the task is submitted, and then after each run.
+//! A trigger is a value: made by one of the functions here, combined from several, or of a type of your own. The
+//! executor asks it for the next run when the task is submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
 //! Most triggers answer with their first moment after [`TriggerContext::after`], which reflects the policy for missed
-//! runs. With [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
-//! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
+//! runs. With [`Burst`](crate::MissedRuns::Burst), for example, it is the moment for which the last run was planned,
+//! with [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
 //! [`Skip`](crate::MissedRuns::Skip) the one at which it ended.
 //!
 //! # Two clocks
 //!
-//! Rates and delays count on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall clock
-//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and its executor notices within 30 s that
-//! the clock was set or the machine slept. Its trigger reads [`TriggerContext::after_wall`]: `after` on that clock.
+//! Rates and delays are measured on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall
+//! clock ([`Due::Wall`]): the task never runs before that clock shows its moment, and its executor notices within 30 s
+//! that the clock was set or the machine slept. Its trigger reads [`TriggerContext::after_wall`]: `after` on that
+//! clock.
 //!
 //! # A trigger is user code
 //!

@@ -82,7 +82,7 @@ impl Change {
     }
 }
 
-/// The requests to a task that its entry does not show. A task has none before the first, unless it has a trigger.
+/// The requests to a task that its entry does not show. A task without a trigger gets this with its first request.
 #[derive(Default)]
 pub(crate) struct Control {
     /// `true` for a series that stands for a one-shot task at a wall-clock moment.

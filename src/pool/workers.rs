@@ -26,33 +26,36 @@
 //!
 //! > While a task is pending, a worker is idle, about to search or being started, or all that are wanted have started.
 //!
-//! Each step that could break the invariant preserves it:
+//! Each step that can break the invariant restores it:
 //!
 //! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task it looks
 //!   again: other workers may have retired, or the new one may have found another task.
 //! * *A worker, idle or about to search, that takes an entry* looks at what it leaves behind before it runs the task.
 //!   If tasks are left and no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker
 //!   that finds its next entry at once need not look, since no thread has relied on it.
-//! * *An idle worker that retires* leaves an idle worker behind for one pending task, and two for several. That is more
-//!   than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
+//! * *An idle worker that retires* leaves at least one other worker idle if one task is pending, and two if several
+//!   are. That is more than the rule needs, so that a pool with two periodic tasks does not start and end a thread at
+//!   every run.
 //! * *A worker that queues a task again* then searches for another. It announces this first, so that no other thread
 //!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A thread that drops a worker once the queue is closed, or while all others wait for tasks*, looks: a thread
-//!   factory may have kept the worker that long.
-//! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since.
+//! * *A thread that drops a worker* that a thread factory has kept looks if the queue is closed by then, or if all
+//!   other workers wait for tasks to end.
+//! * *A thread that shuts the pool down* looks after it has closed the queue, if a worker was lost and none has
+//!   started since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
-//! closed there may be no next step. So a thread that cannot start a worker then, while none is alive, ends the
+//! closed there may be no next step. So if no worker is alive by then, a thread that fails to start one ends the
 //! remaining tasks. Workers take the same steps with a closed queue: tasks that a shutdown kept fall due as well.
 //!
 //! # Retiring
 //!
-//! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. One that
-//! is idle asks whether it may retire ([`Workers::try_retire`]), and does so after the keep-alive. If more than are
-//! wanted have started, it may, unless all others wait for tasks to end. Otherwise it must not leave a task behind, and
-//! no thread may rely on it while it leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
+//! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. A surplus
+//! worker that is idle asks whether it may retire ([`Workers::try_retire`]), and if so retires after the keep-alive. It
+//! may if more workers have started than are wanted, unless all others wait for tasks to end. Otherwise it must not
+//! leave a task behind, and no thread may rely on it while it leaves. Each side writes before it reads
+//! ([`queue::waiters`](crate::queue)):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
@@ -60,15 +63,17 @@
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
 //! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
-//! asks while the queue counts it as waiting, so that no thread starts a worker because this one asks. If it retires,
-//! it leaves the queue under the lock of this module, so no thread that counts under that lock still takes it for idle.
+//! asks while the queue counts it as waiting, so that no other thread starts a worker in its place meanwhile. If it
+//! retires, it leaves the queue under the lock of this module, so no thread that counts under that lock still takes it
+//! for idle.
 //!
 //! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being
 //! started ([`Workers::try_spawn_permit`]). Of two workers that take entries at once, the one that leaves the queue
 //! later sees that the other has left; of two threads that look, the second sees the permit of the first. A thread that
-//! has taken an entry does not wait for the permit. The permit's holder might start no worker, so it looks once it has
-//! given the permit back. A worker reports under the lock of this module that it has searched; by then the queue counts
-//! it as waiting, or it has taken an entry. [`retiring`] explains when a worker that stays retires after all.
+//! has taken an entry does not wait for the permit. The permit's holder may have started no worker, so the holder looks
+//! once it has given the permit back. A worker reports under the lock of this module that it has searched; by then the
+//! queue counts it as waiting, or it has taken an entry. [`retiring`] explains when a worker that stays retires after
+//! all.
 //!
 //! # Settings
 //!

@@ -162,7 +162,7 @@ impl Waiters {
         Some(woken)
     }
 
-    /// Returns the round. A thread reads it before it looks for the news of a [`notify_all`](Self::notify_all).
+    /// Returns the round. A thread reads it before it looks for what a [`notify_all`](Self::notify_all) announces.
     #[inline]
     pub(super) fn round(&self) -> u64 {
         self.rounds.load(Ordering::SeqCst)

@@ -45,7 +45,8 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives back an unrun task, for its worker to end: as timed out, as cancelled by its token, or for `reason`.
+    /// Gives the task back without running it. Its worker ends it: as timed out, as cancelled by its token, or for
+    /// `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())

@@ -1,5 +1,5 @@
-//! One run of a task: which run of which task, and when it was planned and started. The running task sees it as a
-//! [`TaskContext`].
+//! One run of a task: which run of which task, for which moment it was planned, and when it started. The running task
+//! sees it as a [`TaskContext`].
 //!
 //! While a task runs, a thread-local points to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
 //! call, so entering a run touches no reference count. After a run inside a run, such as one by `DrainedTask::run`, the

@@ -1,8 +1,8 @@
 //! A task in a [group](super): its record of the membership, and its reports to the group.
 //!
 //! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own,
-//! which a thread takes while it holds the task's. So the group knows of each step of the task (the task starts, is
-//! queued again, is due at another moment, or ends) as soon as any thread can see that step. The thread makes the
+//! which a thread takes while it holds the task's. So the group knows of each step of the task (it starts, is queued
+//! again, is moved to another moment, or ends) as soon as any thread can see that step. The thread makes the
 //! group's changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released

@@ -107,7 +107,7 @@ impl<E> Slots<E> {
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// Frees a near chunk other than the first if a removal has emptied it, or puts it first if it was full before.
+    /// After a removal from a near chunk other than the first: frees an empty chunk, and puts one first that was full.
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
