@@ -51,7 +51,8 @@ impl Timing {
     }
 }
 
-/// An entry whose moment never comes is parked. (One that was submitted with `Duration::MAX` is `At` that moment.)
+/// An entry whose moment never comes is parked. (A submission with `Duration::MAX` makes `At(Timestamp::NEVER)`
+/// itself.)
 impl From<Timestamp> for Timing {
     #[inline]
     fn from(due: Timestamp) -> Self {

@@ -96,7 +96,7 @@ pub(crate) struct Admission(usize);
 impl Admission {
     pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16 | 32 | 64);
 
-    /// Makes an admission that shuts out all elements but those queued again for one of these reasons.
+    /// Makes an admission that admits only elements queued again for one of these reasons.
     pub(crate) fn only(reasons: impl IntoIterator<Item = Requeue>) -> Self {
         let admitted = reasons.into_iter().fold(0, |bits, why| bits | why as usize);
         Self(Self::CLOSED.0 & !admitted)

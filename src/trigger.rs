@@ -1,14 +1,14 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value: made by one of the functions here, combined from several, or of a type of your own. The
-//! executor asks it for the next run when the task is submitted, and then after each run.
+//! A trigger is a value: one of the functions here makes it, methods of [`Trigger`] wrap it, or it is of a type of your
+//! own. The executor asks it for the next run when the task is submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
 //! Most triggers answer with their first moment after [`TriggerContext::after`], which reflects the policy for missed
-//! runs. With [`Burst`](crate::MissedRuns::Burst), for example, it is the moment for which the last run was planned,
-//! with [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
-//! [`Skip`](crate::MissedRuns::Skip) the one at which it ended.
+//! runs. With [`Burst`](crate::MissedRuns::Burst), for example, `after` is the moment for which the last run was
+//! planned; with [`Coalesce`](crate::MissedRuns::Coalesce), the moment at which that run started; with
+//! [`Skip`](crate::MissedRuns::Skip), the moment at which it ended.
 //!
 //! # Two clocks
 //!
@@ -20,7 +20,7 @@
 //! # A trigger is user code
 //!
 //! A trigger is called first on the submitter's thread and then on workers, with no lock held. A panic on the
-//! submitter's thread goes to the submitter; one on a worker ends the task as failed, and is reported like a panic of
+//! submitter's thread goes to the submitter; one on a worker ends the task as failed, and is reported like a panic in
 //! the body.
 
 mod context;

@@ -80,7 +80,7 @@ impl Keeps {
         })
     }
 
-    /// Fails with the reason if there was a shutdown that does not keep a task for which `at` decides.
+    /// Fails with the shutdown's reason if a shutdown has begun that does not keep a task with the policy `at`.
     pub(super) fn admit(
         kept: Option<Self>,
         at: AtShutdown,

@@ -1,10 +1,10 @@
 //! Gates: code that decides, just before a run of a task, whether the run takes place.
 //!
-//! A program that runs on several machines has the same periodic task on each, and often wants each run on only one. A
-//! [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
-//! before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask again. It may also
-//! hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays nothing for
-//! gates.
+//! A program that runs on several machines has the same periodic task on each, but often each run should take place on
+//! only one of them. A [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and
+//! the worker asks it before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask
+//! again. It may also hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate
+//! pays nothing for gates.
 //!
 //! This crate defines the interface, but contains no gate that talks to other machines. [`from_fn`] and [`RunGate`]
 //! have examples.
@@ -12,9 +12,9 @@
 //! # The order of events
 //!
 //! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock was
-//! set back to before the run, if the task waits for its group, if the run is overdue, or if the task's own token is
-//! cancelled. Then come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the
-//! body, the hook after the run, and [`Lease::leave`]; only then does the outcome of the run become visible.
+//! set back to a time before the run's moment, if the task waits for its group, if the run is overdue, or if the task's
+//! own token is cancelled. Then come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the
+//! body, the body, the hook after the run, and [`Lease::leave`]; only then does the outcome of the run become visible.
 //!
 //! # Ticks
 //!
@@ -40,27 +40,28 @@
 //! A gate that has to wait for another machine should not do so on a worker. It hands the [`Reply`] from [`later`] to
 //! another thread, and returns the entry that came with the reply. The task then waits in the queue, due but parked: it
 //! is [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, although
-//! it has its permit. When the reply is sent, the next free worker takes the task and acts on the answer as if the gate
-//! had just given it. This is still the same question, which [`Tick::attempt`] counts once.
+//! the task has the group's permit. When the reply is sent, the next free worker takes the task and acts on the answer
+//! as if the gate had just given it. This is still the same question, which [`Tick::attempt`] counts once.
 //!
 //! Only the gate can limit the wait for the reply. Until the reply is sent, a graceful shutdown waits for a one-shot
 //! task, and ends a series unless it [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series.
-//! If the task is cancelled, paused, drained or given another moment before the reply, the reply has no effect, and a
-//! lease in it is left. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a
-//! pause. A manual clock does not wait for a reply.
+//! If the task is cancelled, paused, drained or given another moment before the reply, the reply has no effect, and
+//! [`Lease::leave`] is called for a lease in it. After a pause, the gate is asked again. A run beside the schedule goes
+//! on waiting through a pause. A manual clock does not wait for a reply.
 //!
 //! The reply and the entry share a slot. Its lock orders the thread that answers and the thread that ends the wait: the
-//! second finds what the first left. So an answer reaches its own run and no other, or its lease is left.
+//! one that locks it later sees what the other has done. So an answer reaches only the run for which it was given;
+//! otherwise, [`Lease::leave`] is called for the lease in it.
 //!
 //! # A lease that is lost before the body
 //!
 //! The worker checks [`Lease::is_lost`] right before the run. If the lease is lost, the run does not take place: the
-//! lease is left, and the gate is asked about the tick again at once.
+//! worker calls [`Lease::leave`], and asks the gate about the tick again at once.
 //!
 //! # A gate is user code
 //!
-//! A panic of [`RunGate::enter`] or of [`Lease::watch`] goes to the [failure handler](crate::Builder::failure_handler),
-//! and the tick is skipped: a gate that panics lets no run pass. A panic of [`Lease::leave`] is reported, and changes
+//! A panic in [`RunGate::enter`] or [`Lease::watch`] goes to the [failure handler](crate::Builder::failure_handler),
+//! and the tick is skipped: a gate that panics lets no run pass. A panic in [`Lease::leave`] is reported, and changes
 //! nothing.
 
 mod asked;

@@ -27,7 +27,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// A worker. The pool counts it until this is dropped.
+/// A worker. The pool counts the worker until this value is dropped.
 pub(super) struct WorkerThread {
     pub(super) runner: Runner,
     pub(super) name: String,

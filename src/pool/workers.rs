@@ -376,7 +376,7 @@ impl Workers {
         self.roster.lock().set_will_search(number, true);
     }
 
-    /// Notes that a worker has searched; from now on the queue knows whether it is idle.
+    /// Notes that a worker has searched; from now on the queue knows whether the worker is idle.
     pub(super) fn search_done(&self, number: usize) {
         self.roster.lock().set_will_search(number, false);
     }

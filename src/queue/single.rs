@@ -1,8 +1,8 @@
 //! The [`SingleQueue`]: one heap, for the public [`DelayQueue`](crate::DelayQueue). Three things are cheaper here than
 //! with several stripes.
 //!
-//! * **Taking** needs only the heap's lock, because the heap's first entry is the first of all.
-//! * **Sequences** come from a counter under that lock, so an insertion need not read the clock.
+//! * **Taking** needs only the heap's lock, because the heap's first entry is the queue's first entry.
+//! * **Sequence numbers** come from a counter under that lock, so an insertion need not read the clock.
 //! * **Once due, always due.** Time does not go back, so if the last reading of the clock (`last_reading`) is past a
 //!   deadline, no new reading is needed.
 

@@ -138,7 +138,7 @@ impl Triggered {
         Some((Self { trigger, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
-    /// Asks the trigger for the run after `run`; `None` if there is none. User code: no lock is held.
+    /// Asks the trigger for the run after `run`; `None` if there is none. Calls user code, so the caller holds no lock.
     pub(crate) fn ask(
         &mut self,
         missed: MissedRuns,
@@ -164,7 +164,8 @@ impl Triggered {
         self.next(&TriggerContext { after_wall, ..context })
     }
 
-    /// Returns how many moments, beyond its own, this run stands for. User code: no lock is held.
+    /// Returns how many planned moments this run stands for besides its own. Calls user code, so the caller holds no
+    /// lock.
     pub(crate) fn covered(&mut self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
         if started <= planned {
             return 0;

@@ -1,16 +1,16 @@
 //! The parser: from the text of an expression to its [fields](super::fields).
 //!
-//! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently, and says what to
-//! write instead: a step after a single value, a descending range, a step longer than its field. Sunday is both 0 and
-//! 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. When the parser refuses an
-//! expression, it looks for signs of another program's syntax.
+//! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently (a step after a
+//! single value, a descending range, a step larger than the field's range), and says what to write instead. Sunday is
+//! both 0 and 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. When the parser
+//! refuses an expression, it looks for signs of another program's syntax.
 //!
 //! As in cronie, two things depend on how a field *begins*. If a day field begins with `*`, a day has to match both day
 //! fields; otherwise one of them is enough. An expression whose second, minute or hour field begins with `*` is a
 //! [wildcard](Expression::is_wildcard).
 //!
-//! Every error has a position, because every [`Piece`] of the text has one. A piece ends next to an ASCII character or
-//! at the end of the text, so never inside a character.
+//! Every error has a position, because every [`Piece`] of the text has one. A piece is a slice of the text, so its
+//! ends are never inside a character.
 
 use super::{
     CronError, CronErrorKind,

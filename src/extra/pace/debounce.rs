@@ -3,10 +3,10 @@
 //! ```text
 //!   calls      │ │ │       │             │
 //!   debounce   ────── ▼ ────── ▼ ─────────── ▼     quiet after the last call
-//!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then once in each period
+//!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then at most once per period
 //! ```
 //!
-//! The first call asks for a run; each further call joins that run, and a debounced one also puts it off ([`Calls`]).
+//! The first call asks for a run. Each further call joins that run, and with debounce also puts it off ([`Calls`]).
 
 use std::time::Duration;
 
