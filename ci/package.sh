@@ -44,7 +44,7 @@ holds() {
 
   # What cargo writes, and then what a user needs.
   local generated='^(Cargo\.lock|Cargo\.toml|Cargo\.toml\.orig|\.cargo_vcs_info\.json)$'
-  local needed='^(README\.md|CHANGELOG\.md|LICENSE-APACHE|LICENSE-MIT|src/[a-z_0-9/]+\.rs|examples/([a-z_0-9/]+\.(rs|toml|ics|sh|yml)|README\.md))$'
+  local needed='^(README\.md|CHANGELOG\.md|LICENSE-APACHE|LICENSE-MIT|src/[a-z_0-9/]+\.(rs|sql)|examples/([a-z_0-9/]+\.(rs|toml|ics|sh|yml)|README\.md))$'
   grep -vE "$generated|$needed" <<<"$files" && fail "$name: no user needs this"
   for file in README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT src/lib.rs; do
     grep -qx "$file" <<<"$files" || fail "$name lacks $file"

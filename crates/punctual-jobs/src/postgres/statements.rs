@@ -1,4 +1,5 @@
-//! The statements, each of them one and complete in itself. The long ones are files of the folder `sql`.
+//! The statements. Long ones that share no text with others, and long texts that several share, are files of the folder
+//! `sql`.
 //!
 //! A job *waits* if it has no claim and attempts are left. A job that runs has a *claim*: a number that only rises,
 //! drawn while the row is locked. A statement that ends a claim names it, so that what comes late finds nothing;
@@ -298,11 +299,13 @@ pub(crate) const TOLD: &str = include_str!("sql/told.sql");
 /// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead, as long as
 /// microseconds can count them.
 pub(crate) fn in_a_transaction(statement: &str) -> String {
-    statement
+    let statement = statement
         .replace(" nowait", "")
         .replace(" skip locked", "")
         .replace("@notify(", "pg_notify('@channel', ")
-        .replace("() + interval '1 minute'", "() + interval '1000 years'")
+        .replace("() + interval '1 minute'", "() + interval '1000 years'");
+    debug_assert!(!["nowait", "locked", "1 minute"].iter().any(|word| statement.contains(word)));
+    statement
 }
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of
