@@ -26,8 +26,8 @@ fn output() -> String {
 #[test]
 fn reminders_are_sent_moved_and_cancelled() {
     let expected = "\
-moved: Moved
-cancelled: Removed
+moved: Done
+cancelled: Done
 to 2: call home (attempt 2)
 to 1: tea and cake (attempt 1)
 shut down, released: 0
