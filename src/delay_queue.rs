@@ -1,7 +1,7 @@
-//! [`DelayQueue`]: delays values, without running tasks.
+//! [`DelayQueue`]: a queue that delays values, without an executor.
 //!
-//! Any number of threads and async tasks insert elements and take them. An element can be taken once its deadline has
-//! come. Elements leave by deadline, and those with equal deadlines in the order of insertion.
+//! Any number of threads and async tasks can insert and take elements. An element can be taken once its deadline has
+//! come. Elements leave in the order of their deadlines, and those with equal deadlines in the order of insertion.
 //!
 //! | to | use |
 //! |---|---|
@@ -456,7 +456,7 @@ impl<T> IntoIterator for DelayQueue<T> {
     type Item = Queued<T>;
     type IntoIter = Iter<T>;
 
-    /// Iterates over all elements, as [`remove_all`](Self::remove_all) returns them.
+    /// Iterates over all elements, in the order in which [`remove_all`](Self::remove_all) returns them.
     fn into_iter(self) -> Iter<T> {
         self.remove_all().into_iter()
     }

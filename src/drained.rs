@@ -2,8 +2,8 @@
 //! admitted.
 //!
 //! Running or dropping a [`DrainedTask`] completes its future, so no thread waits forever. A submission moves its
-//! closure into a task before the pool decides about the task. When the pool rejects it, the error of the submission
-//! owns the task ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
+//! closure into a task before the pool decides about the task. When the pool rejects it, the submission's error
+//! ([`RejectedExecutionError`]) owns the task, and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
@@ -37,7 +37,7 @@ pub struct DrainedTasks {
     may_share: fn() -> bool,
 }
 
-/// The parts of its executor that a task still needs after it has left the queue.
+/// The parts of an executor that a task still needs after it has left the queue.
 #[derive(Clone)]
 pub(crate) struct DetachedContext {
     pub(crate) clock: Clock,
@@ -76,7 +76,7 @@ impl ExactSizeIterator for DrainedTasks {}
 
 impl FusedIterator for DrainedTasks {}
 
-/// The least number of tasks for which a second thread shares the drop.
+/// The smallest number of tasks for which a second thread shares the drop.
 const MANY: usize = 64 << 10;
 
 /// The stack size of the second thread, in bytes: drops may nest as deeply as on a main thread.

@@ -28,9 +28,9 @@ impl Ticket {
 /// Where an entry waits, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timing {
-    /// In a heap, for this moment.
+    /// In a heap, until this moment.
     At(Timestamp),
-    /// Beside the heaps, until a thread moves it. Listings, order and shutdown treat the entry as due at `due`.
+    /// In a separate heap, until a thread moves it. Listings, sorting and shutdowns treat the entry as due at `due`.
     Parked { due: Timestamp },
 }
 
@@ -51,8 +51,8 @@ impl Timing {
     }
 }
 
-/// An entry whose moment never comes is parked. (A submission with `Duration::MAX` makes `At(Timestamp::NEVER)`
-/// itself.)
+/// An entry whose moment never comes is parked. (A submission with `Duration::MAX` is not: it makes
+/// `At(Timestamp::NEVER)`.)
 impl From<Timestamp> for Timing {
     #[inline]
     fn from(due: Timestamp) -> Self {
@@ -89,7 +89,7 @@ pub(crate) enum Moved {
 }
 
 /// Moves the entry of one task; called under the task's lock. The first argument is the entry's slot, as far as the
-/// task knows. The second, called under the queue's locks, is told when the entry is due and whether its queue is open,
-/// and returns where the entry goes, or `None` to leave it there.
+/// task knows. The second is a function, called under the queue's locks: it is told when the entry is due and whether
+/// its queue is open, and returns where the entry goes, or `None` to leave it where it is.
 pub(crate) type MoveEntry<'a> =
     dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

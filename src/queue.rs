@@ -33,7 +33,7 @@
 //! | element, entry | a value that the owner inserts; that value with its deadline and sequence |
 //! | sequence | a number that orders submissions and is never used twice |
 //! | ticket | identifies an entry while it is in the queue |
-//! | take, try to take | take out an entry that is due; the first waits for one |
+//! | take, try to take | wait for an entry that is due, and take it out; the same without waiting |
 //! | remove, drain | take entries out, due or not |
 //! | requeue | queue a taken element again, with the sequence it had |
 //!
@@ -136,7 +136,7 @@ impl AdmissionState {
     }
 }
 
-/// Called with the due time and the element, returns `true` if the element is to be removed.
+/// A function that is given the due time and the element, and returns `true` if the element is to be removed.
 type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]

@@ -35,8 +35,8 @@ pub(crate) use self::{
     parker::{ParkedThread, Parker, spin_until},
 };
 
-/// Atomics that order nothing, so that the models need not see them: numbers that are handed out once, flags that stay
-/// set, and a mark that only its owner's drop reads.
+/// Atomics that order nothing, so the models need not see them: numbers that are handed out once, flags that stay set,
+/// and a mark that only its owner's drop reads.
 pub(crate) mod process {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 }

@@ -11,8 +11,8 @@
 //!   still while the machine sleeps.
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
-//! Both count from a year before they were made, so that past timestamps keep their order. No thread sleeps by the wall
-//! clock ([`wall`]). The crate reads the clocks of the system only in this module, and a thread sleeps until a
+//! Both count from a year before they were made, so that instants in that year keep their order. No thread sleeps by
+//! the wall clock ([`wall`]). The crate reads the clocks of the system only in this module, and a thread sleeps until a
 //! timestamp only in [`Wait::park_until`].
 //!
 //! # Never early, and how late
@@ -41,7 +41,7 @@ use crate::sync::{
     process::{AtomicU64, Ordering},
 };
 
-/// How far a clock reaches back before it was made.
+/// How far the timestamps of a clock reach back from the moment at which it was made.
 const PAST: Duration = Duration::from_nanos(PAST_NANOS);
 const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(clock.instant_of(clock.deadline_of(instant)), Some(instant));
     }
 
-    /// G8.
+    /// G8: instants in the past keep their order.
     #[test]
     fn the_past_is_in_order() {
         let start = Duration::from_secs(1);

@@ -1,9 +1,9 @@
 //! Calling and dropping user code.
 //!
-//! A task's closure, its captures, its result, the payload of a panic, a waker: any may panic, block or call back into
-//! the crate. Three rules hold.
+//! User code may panic, block or call back into the crate: a task's closure, its captures, its result, the payload of a
+//! panic, a waker. Three rules hold.
 //!
-//! 1. This module calls and drops them. Only code that may panic into its caller is called where it is needed: a
+//! 1. This module calls and drops these values. Only code whose panic may reach the caller is called elsewhere: a
 //!    waker's clone, a rejection handler, and a predicate or an iterator that the caller passes.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the panic hook has already reported it.
@@ -19,8 +19,8 @@
 //!
 //! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the call: others
 //! may have been caught inside, or resumed. So the hook records each panic that begins in a call of
-//! [`contain_located`], and the call then looks up the one that left it. The first executor with a failure handler puts
-//! the hook before the process's own ([`note_locations`]).
+//! [`contain_located`], and the call then looks up the one that left it. The first executor with a failure handler
+//! installs the hook, which calls the process's own afterwards ([`note_locations`]).
 
 use std::{
     any::{Any, TypeId},
@@ -156,8 +156,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc`; unchanged if it already is an `Arc` of a factory or a handler, as it is when a value
-/// that was read is set again. The caller names `T`, since inference would take it from `erase`.
+/// Returns `value` in an `Arc<T>`. If it already is one, as when a handler that was read is set again, it is not
+/// wrapped a second time. The caller names `T`, since inference would take it from `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
@@ -238,7 +238,7 @@ static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 /// A panic in a call of [`contain_located`]: the type of its payload, its message, and where it began.
 type Begun = (TypeId, Box<str>, PanicLocation);
 
-/// How many panics of one call are recorded: the last ones.
+/// The largest number of panics recorded for one call. A further one displaces the oldest.
 const MOST_BEGUN: usize = 8;
 
 thread_local! {

@@ -40,7 +40,8 @@ impl Key {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// Returns what distinguishes the key from all others: not its slot, which the key of an expired element lacks.
+    /// Returns the queue's number and the sequence number, which identify the key. The slot does not count: the key of
+    /// an expired element has none.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }

@@ -1,16 +1,16 @@
 //! Taking expired elements: one at a time, with or without blocking, in async code on any runtime, and all at once.
 //!
-//! A thread that waits for an element sleeps with a time limit. A future or a stream waits as a thread does
+//! A thread that waits for an element can sleep until a deadline. A future or a stream waits in the same way
 //! (`queue/waiting.rs`), but cannot sleep: it sets a [`WaiterAlarm`], which calls its waker. Of all tasks that await
-//! one queue, usually only the leader and its deputy have alarms, so there are few.
+//! one queue, usually only two have alarms, the leader and its deputy (`queue/waiters.rs`), so there are few.
 //!
 //! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. That thread
 //!   starts with the first alarm, sleeps while there is none, and never ends.
 //! * A manual clock keeps its own alarms, and the thread that moves it calls the wakers.
 //!
 //! If the thread for the system's clock cannot start, the waker is called at once: the task polls, finds nothing, and
-//! sets the next alarm, which tries to start the thread again. That keeps a core busy, but no wake-up is late or lost.
-//! A waker that blocks delays all alarms of the process, as it would block the thread of any runtime.
+//! sets another alarm, which is another attempt to start the thread. That keeps a core busy, but no wake-up is late or
+//! lost. A waker that blocks delays all alarms on the system's clock, as it would block the thread of any runtime.
 
 use std::{
     fmt,
@@ -345,7 +345,7 @@ impl Drop for WaiterAlarm {
     }
 }
 
-/// The alarms on the system's clock, which one thread serves.
+/// The alarms on the system's clock, all served by one thread.
 struct SystemAlarms {
     clock: Clock,
     list: Watched<Wakers>,

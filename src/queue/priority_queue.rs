@@ -1,5 +1,5 @@
-//! The priority queue: which entry is due next. It knows nothing of locks, clocks or tasks. Both queues are built from
-//! it, and other modules call it *the heap*.
+//! The priority queue: which entry is due next. It knows nothing of locks, clocks or tasks. Both delay queues are built
+//! from it, and other modules call it *the heap*.
 //!
 //! ```text
 //!   near part   array heap │ sorted run │ lanes    in order
@@ -8,8 +8,9 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has entries that arrive in deadline order.
-//! * The [`Calendar`] has most entries 17 ms or more behind the first one, each at a cost independent of their number.
-//!   Most are timeouts that are cancelled there; the others move to the [near part](near_part), bucket by bucket.
+//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. The cost of each does not
+//!   depend on their number. Most are timeouts that are cancelled there; the others move to the [near part](near_part),
+//!   bucket by bucket.
 //! * The [lanes] take bursts that come while the heap is large, and the [heap](array_heap) takes all other entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
@@ -23,8 +24,9 @@
 //!
 //! # The head
 //!
-//! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. A call that
-//! takes out the first near entry also brings the nearest buckets near as needed
+//! The head is the deadline of the first entry, as far as it is known. It is *exact* while the first near entry is due
+//! before the calendar's [floor](calendar), the moment before which no entry of the calendar is due. A call that takes
+//! out the first near entry also brings the nearest buckets near as needed
 //! ([`settle_until`](PriorityQueue::settle_until)), but stops at a work limit or a bucket of several chunks. Then the
 //! head is only a *bound*: the floor. The floor is never later than the first deadline, so a thread that waits for it
 //! is not late. A thread that finds the bound due brings one chunk near, publishes the new head, and looks again.
@@ -78,8 +80,8 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// An element that a thread handles under the lock. No element is dropped there, not even by a panic, so the compiler
-/// need not keep this one in memory at each step for an unwinding thread to drop.
+/// An element while a thread handles it under the lock. It is never dropped there, not even by a panic, so the compiler
+/// need not keep it in memory at every step for the sake of unwinding.
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
 impl<E> QueueEntry<UnderLock<E>> {
@@ -281,8 +283,8 @@ impl<E> PriorityQueue<E> {
 
 /// Finding the first entry of the whole queue, and keeping it in the near part.
 impl<E> PriorityQueue<E> {
-    /// Returns the deadline and the sequence of the first entry; `None` if there is none, or if it is not known,
-    /// because its bucket [comes near](Self::bring_near) chunk by chunk.
+    /// Returns the deadline and the sequence of the first entry; `None` if there is none, or if it is not known until
+    /// more chunks have [come near](Self::bring_near).
     #[inline]
     pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
         let key = self.near.first();
@@ -343,7 +345,8 @@ impl<E> PriorityQueue<E> {
         [deadline_of(first), deadline_of(second)]
     }
 
-    /// Called when the first near entry may have left: brings the first entry of all near, within a work limit.
+    /// Called when the first near entry may have left: moves the first entry of all to the near part, within a work
+    /// limit.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {

@@ -1,7 +1,7 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
 //! Every change goes through [`LockedHeap`], which publishes the new head before releasing the lock. `S` is the owner's
-//! state, under the same lock. Under it no element is dropped, and no user code runs but a cheap `clone`.
+//! state, under the same lock. Under that lock no element is dropped, and no user code runs but a cheap `clone`.
 //!
 //! # The published head
 //!
@@ -9,8 +9,8 @@
 //! it is empty), readable without a lock. It may be a mere *bound*, no later than the first deadline
 //! ([`priority_queue`](super::priority_queue)): a thread that finds the bound due calls [`settle`](LockedHeap::settle).
 //!
-//! A thread writes it under the lock of the entries. So a thread that takes any heap's lock and then reads any head
-//! sees every insertion that had ended before it took the lock.
+//! A thread writes the head under the lock of the entries. So a thread that takes any heap's lock and then reads any
+//! head sees every insertion that had ended before it took the lock.
 //!
 //! A head that comes *nearer* is stored with sequential consistency, because this store is one half of the argument
 //! that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away needs less: a reader that sees the old

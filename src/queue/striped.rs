@@ -296,8 +296,8 @@ impl<E> DelayedWorkQueue<E> {
         removed.or_else(ready).map(|entry| entry.element)
     }
 
-    /// Moves an element to where `choose` says, given when the element is due and whether the queue is open. `choose`
-    /// runs under the locks, so it must not be user code; if it postpones nothing in a closed queue, no reset delays
+    /// Moves an element to where `choose` says. `choose` is told when the element is due and whether the queue is open.
+    /// It runs under the locks, so it must not be user code; if it postpones nothing in a closed queue, no reset delays
     /// the queue's end. Also returns the waker that the caller has to call once it holds no lock.
     pub(crate) fn reset(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
 //! A waiter is *armed* if it is listed with a deadline: the **leader** with the first deadline, its **deputy** with the
-//! second; for each nearer element that arrives later, one more waiter arms itself. The others are **followers**. (The
+//! second; for each nearer element that arrives later, one more waiter arms itself. The rest are **followers**. (The
 //! caller's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
 //! and a leader that leaves with its element need not wake another thread, because the deputy already leads.
 //!
@@ -27,8 +27,8 @@
 //! a new *round*, counted under the lock of the list. A searcher reads the round before it looks for such news, and
 //! looks again if the round has changed by the time it is listed.
 //!
-//! The notifier increments `searching` on behalf of the waiter that it wakes, so that no other waiter is woken before
-//! that one has looked.
+//! The thread that wakes a waiter increments `searching`, the number of searchers, on the waiter's behalf, so that no
+//! other waiter is woken before this one has looked.
 //!
 //! # Why no wake-up is lost
 //!
@@ -57,9 +57,9 @@
 //! > Whenever a head is published, at least one of these holds: a thread searches; a waiter is armed for the head's
 //! > deadline or an earlier moment; there is no waiter.
 //!
-//! Insertions must not contend for the lock of the list of waiters. So an insertion reads two numbers without it:
-//! `searching`, and `wake_before`, the earliest moment for which a waiter is armed. Every access below is sequentially
-//! consistent:
+//! Insertions must not contend for the lock of the list of waiters. So an insertion reads two numbers without that
+//! lock: `searching`, and `wake_before`, the earliest moment for which a waiter is armed. Every access below is
+//! sequentially consistent:
 //!
 //! | the inserting thread | the thread that waits or leaves |
 //! |---|---|
@@ -92,7 +92,7 @@ pub(crate) struct Waiters {
     pub(super) lead: Duration,
     /// How many threads in `take` are awake, or have been woken.
     searching: CachePadded<AtomicUsize>,
-    /// The smallest moment for which a waiter is armed; zero if no thread waits.
+    /// The earliest moment for which a waiter is armed; zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
     /// The number of the current round. Written under the lock of the list.
     rounds: AtomicU64,

@@ -13,7 +13,7 @@
 //! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A thread
 //! wakes by itself at the moment for which it is armed; a task does not, so the caller that polls provides an *alarm*.
 //! That caller must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as
-//! searching, and no other waiter is woken before it has looked. A cancelled waiter passes on a wake-up.
+//! searching, and no other waiter is woken before it has looked. A cancelled waiter passes on any wake-up.
 
 use std::{
     mem,

@@ -1,6 +1,6 @@
 //! How a thread spins, sleeps, and is woken.
 //!
-//! Each thread has one [`Parker`]. Other threads wake it through an ordinary [`Waker`], as they wake a future.
+//! Each thread has one [`Parker`]. Other threads wake the thread through an ordinary [`Waker`], as they wake a future.
 //!
 //! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one
 //! returns at once. So a late wake-up makes the *next* park return early, and every caller parks in a loop.
@@ -9,7 +9,7 @@
 //!
 //! A thread needs a few microseconds to wake up, and tens of them if its core has gone idle. For a shorter wait,
 //! spinning is cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one it spins for as
-//! long as a wake-up costs, after a long one only for half as long as before.
+//! long as a wake-up costs, and after a long one only for half as long as before.
 //!
 //! # Wake-ups that are on their way
 //!

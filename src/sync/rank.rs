@@ -9,10 +9,10 @@
 //!
 //! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
-//! Debug builds keep the places of the locks that each thread holds, and compare a lock with the last of them before
-//! the thread blocks: the first thread that breaks the order panics, even if no other thread stands in its way. Release
-//! builds contain no field and no instruction for this. The same record serves two more rules: a thread that holds a
-//! lock neither runs user code ([`unwind`](crate::unwind)) nor parks.
+//! Debug builds record the places of the locks that each thread holds. Before the thread takes another lock, they
+//! compare that lock's place with the last one recorded: the first thread that breaks the order panics, even if no
+//! other thread stands in its way. Release builds contain no field and no instruction for this. The same record serves
+//! two more rules: a thread that holds a lock neither runs user code ([`unwind`](crate::unwind)) nor parks.
 
 /// The rank of the locks that a thread takes only while it holds no lock.
 pub(crate) const OUTERMOST: u8 = 0;

@@ -1,9 +1,9 @@
 //! The manual clock: a test moves it by hand, and it knows when no thread can go on until time moves.
 //!
-//! Every wait of the crate goes through its clock, so a manual clock lists every sleeping thread, with the timestamp
-//! until which the thread sleeps. The **next deadline** is the earliest of these. The clock is **idle** when every
-//! worker is on the list and has not been woken. A future has no thread that sleeps: it sets an *alarm*, which also
-//! counts for the next deadline.
+//! Every wait in the crate goes through a clock, so a manual clock lists every thread that sleeps on it, with the
+//! timestamp until which the thread sleeps. The **next deadline** is the earliest of these timestamps. The clock is
+//! **idle** when every worker is on the list and has not been woken. A future has no thread that sleeps: it sets an
+//! *alarm*, which also counts for the next deadline.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
@@ -21,8 +21,8 @@
 //! ([`ClockState::go_on`]).
 //!
 //! * **No jump is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
-//!   ends, or the mode is switched on; and an alarm can bring the first deadline. A thread that does any of this checks
-//!   the condition before it releases the lock, and moves the clock if it is true.
+//!   ends, or the mode is switched on. If it is true but there is no deadline, a new alarm can bring one. A thread that
+//!   does any of this checks the condition before it releases the lock, and moves the clock if it is true.
 //! * **No jump is too early.** The call that wakes a thread makes the condition false, and it stays false until the
 //!   woken thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
 //! * **The clock stops at no stale deadline.** A worker may sleep for a task that was cancelled meanwhile. So before
@@ -109,7 +109,7 @@ pub(super) struct ClockState {
     pub(super) have_looked: bool,
     /// A timestamp, and the wall time at that timestamp.
     wall: (Timestamp, SystemTime),
-    /// The threads to wake when the clock is idle, or moves past the timestamp listed with the thread.
+    /// The threads to wake when the clock becomes idle. Each is also woken when the clock moves past its timestamp.
     idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     #[cfg(test)]
     parks: usize,
@@ -168,8 +168,9 @@ impl ClockState {
         self.tell_if_idle();
     }
 
-    /// If automatic advance is on and a thread waits, and all waiting threads and workers are asleep, moves the clock
-    /// to the next deadline. The caller releases the lock, calls the returned wakers of alarms, and calls this again.
+    /// If automatic advance is on and a thread waits, and all waiting threads and workers are asleep: wakes them all to
+    /// look for work or, if they have looked, moves the clock to the next deadline. The caller releases the lock and
+    /// calls the returned wakers of alarms; if there were any, this has to be called again.
     #[must_use]
     fn go_on(&mut self) -> Vec<Waker> {
         let is_waited_for = self.waiting + self.waiting_drivers > 0
@@ -394,7 +395,7 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Blocks until the clock is idle, or until tasks have moved it past `end` so often that it may never be idle.
+    /// Blocks until the clock is idle. If tasks keep moving it past `end`, gives up, since it might never be idle.
     fn run_until_idle_or_beyond(&self, end: Timestamp) {
         let (parker, mut moves) = (Parker::current(), 0);
         let mut state = self.shared.state.lock();

@@ -8,8 +8,8 @@
 //!   waker    a   b   ○   c   ○   ○   d     a waker removed from the middle leaves a gap
 //! ```
 //!
-//! Appending a waker, or removing one, costs amortized O(log n): thousands of futures may lose their `select` at once.
-//! Inserting a waker in the middle moves all wakers on the shorter side.
+//! Appending a waker, or removing one, costs amortized O(log n), which matters when thousands of futures lose a
+//! `select` at once. Inserting a waker in the middle moves all wakers on the shorter side.
 
 use std::{collections::VecDeque, iter, task::Waker};
 

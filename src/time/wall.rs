@@ -1,7 +1,7 @@
 //! The wall clock, and its moments as timestamps.
 //!
 //! A moment of the wall clock has no timestamp, only an *estimate*: when it comes if the wall clock keeps pace with the
-//! monotonic clock. A task on the wall clock waits for its estimate, but no longer than 30 seconds at a time: then a
+//! monotonic clock. A task on the wall clock waits until its estimate, but no longer than 30 seconds at a time: then a
 //! worker [checks](Timestamp::next_look) the wall clock. So the task is never early, and at most 30 s late after the
 //! clock was set ahead or the machine slept.
 //!
@@ -9,8 +9,8 @@
 //! too early, which a check corrects, and never too late.
 //!
 //! Time servers slew a wall clock, so that it runs a little faster or slower. On Linux they slew the monotonic clock
-//! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm adds up to 15 ms between two checks. Otherwise the two
-//! clocks diverge only in steps: when the clock is set, at a leap second, and while the machine sleeps.
+//! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm adds up to 15 ms between two checks. Apart from slewing,
+//! the two clocks diverge only in steps: when the clock is set, at a leap second, and while the machine sleeps.
 
 use std::time::{Duration, SystemTime};
 
@@ -48,7 +48,7 @@ impl Clock {
         }
     }
 
-    /// Returns what the wall clock, as it is set now, shows or would have shown at a timestamp.
+    /// Returns what the wall clock shows at a timestamp, past or future, if it is not set in between.
     pub(crate) fn wall_at(&self, timestamp: Timestamp) -> SystemTime {
         let (now, wall) = self.read_both();
         let shown = wall.checked_sub(now.since(timestamp));

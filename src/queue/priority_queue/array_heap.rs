@@ -17,7 +17,7 @@
 //! # Invariants
 //!
 //! 1. No key is smaller than its parent's.
-//! 2. The last position that was reported for `slots[p]` is `p`, for every position in use.
+//! 2. For every position `p` in use, the last position that was reported for `slots[p]` is `p`.
 //! 3. Every unused place of a group is `VACANT`. At most one more group follows the one with the last entry.
 
 const ARITY: usize = 4;
@@ -145,7 +145,7 @@ impl ArrayHeap {
         self.slots.push([0; ARITY]);
     }
 
-    /// Drops the last position. The heap keeps one vacant group for the next entry, and drops the second.
+    /// Drops the last position. The heap keeps one vacant group for the next entry, and drops a second one.
     #[inline]
     fn shrink(&mut self) {
         self.len -= 1;

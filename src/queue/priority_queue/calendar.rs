@@ -1,15 +1,15 @@
 //! The calendar: far entries, in buckets by time, with no order inside a bucket.
 //!
 //! Far entries are mostly timeouts that are cancelled long before they are due: order would be wasted on them. An entry
-//! 17 ms or more behind the first *near* one, unless the sorted run takes it, goes into a *bucket* here, as in a
-//! calendar queue. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no
-//! other entry.
+//! that is due 17 ms or more after the first *near* one goes into a *bucket*, as in a calendar queue, unless the sorted
+//! run takes it. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no other
+//! entry.
 //!
 //! # Buckets
 //!
 //! An entry that is due `d` nanoseconds after the first one, with `2^k ≤ d < 2^(k+1)`, goes to level `k`, and there to
-//! the bucket of `2^(k-4)` nanoseconds in which its deadline lies. So a bucket is at most a sixteenth as wide as it is
-//! far away, and each level needs about 16 of them at a time.
+//! the bucket of `2^(k-4)` nanoseconds in which its deadline lies. So a bucket's width is at most a sixteenth of its
+//! distance, and each level needs about 16 buckets at a time.
 //!
 //! ```text
 //!   first entry
@@ -25,10 +25,11 @@
 //!
 //! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
 //! first turn of all. So while the first near entry is due before the floor, it is the first of all. The [priority
-//! queue](super) sees to this: once no near entry is due before the floor, it brings the bucket with that turn near.
+//! queue](super) sees to this: once no near entry is due before the floor, it moves the bucket with that turn to the
+//! near part.
 //!
-//! To find the first entry, a call moves one chunk of 512 entries, or a few smaller ones with less than twice as many
-//! in all. A bucket of several chunks stays until its turn; then they move one by one, and the lock is free in between.
+//! To find the first entry, a call moves one chunk of 512 entries, or several smaller ones of fewer than 1,024 in all.
+//! A bucket of several chunks stays until its turn; then its chunks move one by one, and the lock is free in between.
 //!
 //! # Invariants
 //!
@@ -49,7 +50,7 @@ pub(super) const DISTANCE: u64 = 1 << NEAREST;
 /// The number of places of a level: twice the number of buckets that a level needs for a given first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
-/// The width of a bucket of level `k` is 2^(k - FINENESS).
+/// The width of a bucket of level `k` is 2^(k - FINENESS) ns.
 const FINENESS: u32 = 4;
 /// The start of an unused bucket, and the floor if no bucket is in use.
 const UNUSED: u64 = u64::MAX;
@@ -60,7 +61,7 @@ pub(super) struct Calendar {
     pub(super) floor: u64,
     /// The number of the bucket whose turn comes first.
     nearest: u32,
-    /// The chunk that last became empty, perhaps in use again: kept for a bucket whose only entry comes and goes.
+    /// The chunk that last became empty, which may be in use again. Kept for a bucket whose only entry comes and goes.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }
@@ -172,8 +173,9 @@ impl Calendar {
         level.map_or(UNUSED, |level| level.starts[owner % RING])
     }
 
-    /// Returns the chunk behind the first of the nearest bucket, its oldest if no entry was removed and the first has
-    /// room: then entries with equal deadlines come near in the order of submission, as the lanes require.
+    /// Returns the chunk that follows the first one in the nearest bucket's ring. If no entry was removed and the first
+    /// chunk has room, this is the oldest chunk, so entries with equal deadlines come near in the order of submission,
+    /// as the lanes require.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }

@@ -27,7 +27,7 @@ const LANES: u32 = 64;
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
-    /// The lanes; none until the first entry comes, and again once the last one has left.
+    /// The lanes; empty until the first entry comes, and again once the last one has left.
     pub(super) runs: Vec<SortedRun>,
     pub(super) len: usize,
     pub(super) first: u128,
@@ -123,7 +123,8 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// Renews `first` after that entry has left, perhaps with others of its lane, which now begins with `next`.
+    /// Updates `first` after the first entry has left, perhaps with others of its lane. `next` is the lane's new first
+    /// key.
     fn pass_first_to(&mut self, next: u128) {
         if next != VACANT && nanos(next) == nanos(self.first) {
             self.first = next;

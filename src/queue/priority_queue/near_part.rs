@@ -1,14 +1,14 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
 //! [sorted run](super::sorted_run) or in the [lanes](super::lanes).
 //!
-//! Some bits of a position tell which of the three has the entry. Entries move from the run to the heap in two cases: a
-//! nearer entry arrives while the run has only one entry, or a few far behind the nearer one; or removals have left the
-//! run with many more holes than entries.
+//! Some bits of a position tell which of the three has the entry. Entries move from the run to the heap in two cases:
+//! when a nearer entry arrives and the run has only one entry, or only a few that are all far behind it; and when
+//! removals have left the run with many more holes than entries.
 //!
 //! # Invariants
 //!
 //! 1. `first` is the smallest key of heap, run and lanes.
-//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
+//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at once.
 //!    Once most entries of the run have been removed, the rest are in the heap. The same holds for each lane.
 
 use std::iter;

@@ -107,7 +107,8 @@ impl<E> Slots<E> {
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// After a removal from a near chunk other than the first: frees an empty chunk, and puts one first that was full.
+    /// Called after a removal from a near chunk other than the first: frees the chunk if it is empty, and puts it first
+    /// if it was full.
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
@@ -173,7 +174,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk that is in no ring yet, and its capacity: zero, to start small, if the ring it is for is empty.
+    /// Returns a chunk for the ring that begins with `first`, and its capacity: zero, to start small, if that ring is
+    /// empty. The chunk is not in the ring yet.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);
@@ -187,7 +189,7 @@ impl<E> Slots<E> {
         (index, capacity)
     }
 
-    /// Takes a chunk that is not the first out of its ring, and frees its memory.
+    /// Removes a chunk other than the first from its ring, and keeps its vectors as spares.
     fn discard(&mut self, index: u32) {
         self.unlink(index);
         let freed = mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
@@ -394,7 +396,8 @@ impl<E> Chunk<E> {
     }
 }
 
-/// Returns an empty vector with at least this capacity: the spare one, unless that is too large for a small start.
+/// Returns an empty vector with at least this capacity, where zero means to start small: the spare vector, unless it is
+/// too large for that.
 fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();

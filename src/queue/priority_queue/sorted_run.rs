@@ -1,7 +1,7 @@
 //! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
-//! Tasks without a delay, and timeouts of equal length, arrive in this order. The run appends entries at the back and
-//! pops them from the front. An entry that is removed from the middle leaves a hole.
+//! Tasks without a delay, and timeouts of equal length, arrive in this order. The run is a list of chunks: it appends
+//! entries at the back and pops them from the front. An entry that is removed from the middle leaves a hole.
 //!
 //! ```text
 //!               front                              back
@@ -183,7 +183,8 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// Called after a removal has left a hole: while there are too many holes, pops up to two entries for `displaced`.
+    /// Called after a removal has left a hole. If there are too many, moves the first one or two entries to
+    /// `displaced`.
     pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
             if self.holes() > self.live + TOLERANCE {
@@ -214,7 +215,7 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
-    /// Moves the front past a popped entry, to the next entry beyond holes or in the next chunk, if there is one.
+    /// Moves the front from a popped entry to the next one, beyond holes or in the next chunk; clears an empty run.
     #[inline(never)]
     fn pass_popped(&mut self) {
         if self.live == 0 {

@@ -8,9 +8,9 @@
 //!
 //! # The pause
 //!
-//! With worker and submitter equally fast, every batch would have only one or two entries. So after a batch that was
-//! neither empty nor full, the workers leave the stripes alone for a few microseconds ([`PAUSE`]) once the list is
-//! empty. An entry that is taken alone starts no pause.
+//! Without a pause, workers that are as fast as the submitters would find only one or two entries for each batch. So
+//! for a few microseconds ([`PAUSE`]) after a batch that was neither empty nor full, a worker that finds the list empty
+//! leaves the stripes alone. An entry that is taken alone starts no pause.
 //!
 //! # Locks
 //!
