@@ -1,8 +1,8 @@
 //! The id of a task (a number for programs, a short text for people), and the task and run that a report is about.
 //!
 //! The number is the sequence number with which the queue admitted the task; in decimal it has many digits. The text is
-//! in base 32 in groups of four, without the letters that look like digits (Crockford's alphabet): seven digits in an
-//! executor's first second, eleven after a month.
+//! in base 32, in groups of four digits, without the letters that look like digits (Crockford's alphabet). On Linux it
+//! has up to seven digits in an executor's first second, and eleven after a week.
 
 use std::{error::Error, fmt, str::FromStr};
 

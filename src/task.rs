@@ -4,12 +4,13 @@
 //!
 //! * A [`Node`] is what the queue, the worker and the future share. **One lock** protects its state ([`state`])
 //!   together with the closure and the result, so the three can never disagree.
-//! * Only the [`payload`] knows the closure's type, and it moves closure and result in and out of the node. The code
-//!   that decides is compiled once: it sees a [`Task`], which is a node without its types, and, under the lock, the
-//!   node's [`Parts`].
+//! * Only the [`payload`] knows the closure's type; it moves the closure and the result into and out of the node. The
+//!   code that decides is compiled once: it sees a [`Task`], which is a node without its types, and, under the lock,
+//!   the node's [`Parts`].
 //! * A periodic task has a [`Plan`]: its schedule, its failure policy and its counts.
-//! * What only some tasks have (a name, waiters, a token, and the [`extensions`], the features that decide about runs)
-//!   is allocated when it is first needed ([`cell`]). So a plain task with an eight-byte closure takes forty bytes.
+//! * Only some tasks have [`Extras`] ([`cell`]), allocated when first needed: a name, waiters, a token, and the
+//!   [`extensions`], the features that decide whether and when the task runs. A plain task has none; with an eight-byte
+//!   closure it takes forty bytes.
 //!
 //! # From the worker to the closure
 //!
@@ -31,24 +32,24 @@
 //! | any holder of a handle, and the pool | `cancel`, at any time |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
-//! The lock is held only while the state changes. The worker takes the closure out to run it. A closure that will not
-//! run, a result that no call will take, and wakers are taken out as well, and are dropped or called through
-//! [`unwind`](crate::unwind) after the lock is released. One step publishes the result and takes the list of waiters
+//! The lock is held only while the state changes. The worker takes the closure out to run it. A thread may also take
+//! out wakers, a closure that will not run, or a result that no call will take; it calls or drops them through
+//! [`unwind`](crate::unwind) after releasing the lock. One step publishes the result and takes out the list of waiters
 //! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** the values that the task leaves
-//! are dropped ([`end`]).
+//! behind are dropped ([`end`]).
 //!
 //! # A result that no call will take
 //!
 //! The result is dropped with the node, once the worker and the future have released it. Other handles would keep the
-//! node, so a future that has made handles abandons the result when it is dropped. So does a future of a `Result`,
+//! node, so when a future that has made handles is dropped, it abandons the result. So does a future of a `Result`,
 //! whose `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
 //! A queue slot locates a task's entry, so that cancelling takes O(log n). The future keeps the first slot. A task that
-//! is queued again or moved may get another, which its [`Plan`] or its extras record in the same step, under the task's
-//! lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the queue
-//! compares sequence numbers, and never reuses one.
+//! is queued again or moved may get another slot, which its [`Plan`] or its [`Extras`] record in the same step, under
+//! the task's lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the
+//! queue compares sequence numbers, and never reuses one.
 
 mod alarm;
 mod around;
@@ -125,8 +126,8 @@ impl Task {
         });
     }
 
-    /// Returns the reason to refuse the plan, the moment at which a worker has to check it (each if there is one), and
-    /// whether it has a trigger.
+    /// Returns the reason to refuse the plan, if any; the moment by which a worker has to check the clock, if any; and
+    /// whether the plan has a trigger.
     pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
         self.with(|parts| {
             let look = parts.look();
@@ -208,7 +209,8 @@ impl Task {
         self.with(|parts| parts.slot())
     }
 
-    /// Calls `look` with the ticket of the task's entry, and repeats that while nothing is found and the slot changes.
+    /// Calls `look` with the ticket of the task's entry. If `look` finds nothing and the slot has changed meanwhile,
+    /// tries again.
     pub(crate) fn find_entry<T>(
         &self,
         submitted: Ticket,

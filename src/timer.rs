@@ -146,7 +146,7 @@ impl Handle {
 pub struct Sleep {
     pool_ref: PoolRef,
     deadline: Timestamp,
-    /// The alarm in the queue, from a poll before the deadline until a poll or a reset that finds the alarm gone.
+    /// The alarm in the queue, from the poll that queued it until a call takes it out or finds it gone.
     entry: Option<(Ticket, WakerId)>,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A token is one flag that is never lowered, and a list of its waiters' wakers. The token of a task has a *parent*,
 //! the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and a waiter
-//! is on both lists. (The child of a task's token has two ancestors, and so three of each.) So no parent has a list of
-//! children to maintain, and a task that never asks for its token costs nothing (`task::cell::Extras`).
+//! is on both lists. (A child of a task's token has two ancestors, so a reader checks three flags, and a waiter is on
+//! three lists.) So no parent has a list of children to maintain, and a task that never asks for its token costs
+//! nothing (`task::cell::Extras`).
 //!
 //! The cancelling thread raises the flag and then takes the list; a waiter checks the flag and is listed in one step,
 //! under the list's lock ([`Watched`]). So no wake-up is lost.
@@ -54,7 +55,7 @@ use crate::{
 #[derive(Clone)]
 pub struct CancellationToken {
     own: Arc<Signal>,
-    /// The signals of the parent, and of its parent.
+    /// The signals of the parent and the grandparent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
     /// `true` if a timer thread cancels the token at its time limit. On a manual clock the timer thread may be late, so
@@ -168,8 +169,8 @@ impl CancellationToken {
         answer.flatten()
     }
 
-    /// A poll, in the sense of [`wait`]: returns an answer once the token is cancelled. Until then it keeps the waker
-    /// on the lists, from which [`forget`](Self::forget) removes the waker.
+    /// Polls, in the sense of [`wait`]: returns an answer once the token is cancelled, and until then keeps the waker
+    /// on the lists. [`forget`](Self::forget) removes it.
     pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
         let mut lists = self.signals().zip(places);
         let is_raised =

@@ -5,9 +5,9 @@
 //! context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
 //! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
-//! lock that the thread with the answer also takes: these are the two sides of `queue::waiters`. Cloning, calling or
-//! dropping a waker runs user code, so a thread does that outside the lock. A task does the same by hand, with a
-//! [`WaitList`] (`task::awaited`), because a task has only one lock.
+//! lock that the thread with the answer also takes: these are the two sides of the argument in `queue::waiters`.
+//! Cloning, calling or dropping a waker runs user code, so a thread does that outside the lock. A task does the same by
+//! hand, with a [`WaitList`] (`task::awaited`), because a task has only one lock.
 
 use std::{
     mem,
@@ -31,7 +31,7 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state under the lock. A thread that supplies an answer releases the lock by one of the guard's
+/// Access to the state under the lock. A thread that supplies an answer releases the lock by calling one of the guard's
 /// methods.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
@@ -106,7 +106,7 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in order of arrival: their moments are equal.
+/// The wakers of all threads and futures that wait for one thing, in order of arrival, since all have the same moment.
 pub(crate) type WaitList = Wakers;
 
 /// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that was woken
@@ -165,7 +165,7 @@ pub(crate) fn block_until<R>(
     answer
 }
 
-/// Parks the thread until `poll` returns `true`, or until `deadline`. Compiled once for every kind of wait.
+/// Parks the thread until `poll` returns `true`, or until `deadline`. Compiled once, for all kinds of wait.
 fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Waker) -> bool) {
     let parker = Parker::current();
     let wait = clock.wait(&parker);

@@ -27,8 +27,8 @@ pub struct TaskHandle {
     id: u64,
     /// The queue slot that the task was given when it was submitted.
     slot: u32,
-    /// What the drop of the handle does besides releasing the task, as bits. An atomic has no niche, so a `Result` with
-    /// a future keeps its variant in that of a pointer, and is moved by whole words.
+    /// What dropping the handle does besides releasing the task, as bits. An atomic has no niche, so a `Result` of a
+    /// future keeps its variant in a pointer's niche, and is moved in whole words.
     at_drop: AtomicU8,
 }
 
@@ -36,14 +36,14 @@ pub struct TaskHandle {
 const BESIDE: u8 = 1;
 /// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result: another handle would otherwise keep it, or it may be an `Err` to report.
+/// The drop gives up the result, because another handle would keep it, or because it may be an `Err` to report.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;
 /// If the drop cancels the task, it also asks a running body to stop.
 pub(super) const SIGNALS: u8 = 16;
 
-/// Cancellation of a task. Each method returns `true` if it ended the task, and `false` if the task had ended before.
+/// Cancellation of a task. Each method says whether it ended the task: `false` means that the task had ended before.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
     /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended before. Java:

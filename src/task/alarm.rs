@@ -4,10 +4,10 @@
 //! queue of the timer thread. An alarm is a task like any other, so order, precision, shutdown and prompt removal are
 //! the same for timers. But no hook, decorator or span surrounds it.
 //!
-//! The worker that takes an alarm sets it off. A thread that ends the alarm, in a shutdown or because it was discarded,
-//! sets it off as well, and the sleeper learns why it woke. A sleeper that no longer waits takes its alarm out of the
-//! queue, and drops it. The queue's lock orders these steps, so a sleeper that finds its alarm gone has been or will be
-//! woken.
+//! The worker that takes an alarm sets it off. A thread that ends the alarm, in a shutdown or because the alarm was
+//! discarded, sets it off as well, and the sleeper learns why it was woken. A sleeper that no longer waits takes its
+//! alarm out of the queue, and drops it. The queue's lock orders these steps, so a sleeper that finds its alarm gone
+//! has been or will be woken.
 
 use std::task::Waker;
 

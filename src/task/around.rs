@@ -1,7 +1,7 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
-//! A task has at most one [`Around`]. The worker takes it out of the node together with the closure, and puts
-//! both back together, so the next run gets it however this one ended.
+//! A task has at most one [`Around`]. The worker takes it out of the node with the closure, and puts it back with the
+//! closure, so the next run gets it however this one ended.
 //!
 //! A *decorator* is called once for each task, on the submitter's thread, and returns a wrapper, which is then called
 //! around each run. So the wrapper can carry the submitter's context into the run. A wrapper cannot forget to run the

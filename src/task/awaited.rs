@@ -3,7 +3,7 @@
 //!
 //! Under the task's lock a waiter checks whether the task has ended, and if not leaves its waker; under the same lock
 //! the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned
-//! before the lock is taken and dropped after it is released, since cloning and dropping one runs user code.
+//! before the lock is taken and dropped after it is released, since both run user code.
 
 use std::task::Waker;
 
@@ -11,7 +11,7 @@ use super::{Task, cell::Extras, state::Stage};
 use crate::{unwind::discard, wait::Place};
 
 impl Task {
-    /// Returns `true` if the task has ended. If not, registers `waker`, to be called at the end.
+    /// Returns `true` if the task has ended. If not, registers a clone of `waker`, to be called when the task ends.
     pub(crate) fn poll_done(&self, place: &mut Place, waker: &Waker) -> bool {
         let keep = &mut |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::is_done, waker, keep)

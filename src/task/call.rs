@@ -1,26 +1,28 @@
 //! A call: one run of a task by a worker, from lock to lock.
 //!
-//! The [`payload`](super::payload) moves closure and result. This file, which is compiled once, decides what happens to
-//! them, in these steps:
+//! The [`payload`](super::payload) moves the closure and the result. This file, which is compiled once, decides what
+//! happens to them, in these steps:
 //!
 //! ```text
 //!   start ──▶ carry_out ──▶ publish ──▶ (release) ──▶ end ──▶ verdict
 //!   (lock)    (user code)   (lock)      (user code)   (user code)
 //! ```
 //!
-//! * [`start`](Call::start) decides whether the run may begin. First it asks the task's token and the features that
-//!   decide about its runs ([`questions`](super::questions)). If the run may begin, the task is now *running*.
+//! * [`start`](Call::start) decides whether the run may begin. First it asks the task's token, and the features that
+//!   may refuse the run ([`questions`](super::questions)). If the run may begin, the task is now *running*.
 //! * [`carry_out`](Call::carry_out) puts any question to user code, and then calls the closure with the code around it.
-//! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: closure, result, or nothing.
-//! * [`release`](Call::release) is called only if the node keeps nothing: it wakes the waiters and drops what was lent.
+//! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: the closure, the result, or
+//!   nothing.
+//! * [`release`](Call::release) is called only if the node keeps nothing: it wakes the waiters, and drops the closure
+//!   and the result.
 //! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops the values that are left.
 //!
-//! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for the
-//! task finds its captures gone. One exception: when a series is cancelled during a run, its end is published at once.
-//! Its closure is dropped after `publish`, and the threads that wait until the task *has left* are woken after that.
+//! A closure that will not run again is dropped before the outcome is published, so a thread that has waited for the
+//! task finds the captures gone. One exception: when a series is cancelled during a run, its end is published at once.
+//! Its closure is dropped after `publish`, and the threads that wait for this drop are woken last.
 //!
-//! A run that is overdue, or that user code does not let begin, goes through the same steps without calling the
-//! closure.
+//! A run that is past its starting deadline, or that user code refuses, goes through the same steps, but the closure is
+//! not called.
 
 use std::mem::ManuallyDrop;
 
@@ -52,7 +54,7 @@ pub(crate) struct Call<'a> {
     verdict: Verdict,
     /// `false` if the run did not take place. If the trigger panicked instead, that counts as a run.
     pub(crate) is_run: bool,
-    /// `true` if a series was cancelled during this run: it leaves once its closure has been dropped.
+    /// `true` if the series was cancelled during this run: its closure is then dropped after its end is published.
     is_leaving: bool,
     /// `None` for most plain tasks.
     pub(super) extras: Option<CallExtras>,
@@ -307,7 +309,7 @@ impl Call<'_> {
         }
     }
 
-    /// Takes out what the task leaves, and keeps its failure for the caller that claims the result.
+    /// Takes out what the task leaves behind, and keeps its failure for the caller that claims the result.
     #[inline(never)]
     fn finish_extended(&mut self, parts: &mut Parts<'_>) {
         self.extras().leftovers = Leftovers::of(parts);
@@ -316,7 +318,7 @@ impl Call<'_> {
         }
     }
 
-    /// Puts the task to rest until it is queued again for `next`, unless it was cancelled during the run.
+    /// Makes the task wait to be queued again for `next`, unless it was cancelled during the run.
     #[inline]
     fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> ToStore {
         self.is_leaving = !parts.stage.rest();

@@ -4,7 +4,7 @@
 //! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
 //!
 //! This code only moves values: it returns the values to be dropped and the wakers to be called, and the caller sees to
-//! them after releasing the lock. Under this lock a thread takes only the locks of an extension and, in a
+//! them after releasing the lock. A thread that has this lock takes only the locks of an extension and, through a
 //! [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue.
 
 use std::task::Waker;
@@ -37,7 +37,7 @@ pub(crate) trait Content: Send {
 pub(crate) struct Parts<'a> {
     pub(crate) stage: Stage,
     extras: Option<&'a mut Extras>,
-    /// The extras that were made under this lock, for a task without any.
+    /// The extras made since the task was locked, if it had none before.
     fresh: Option<Box<Extras>>,
     /// The place of a periodic task's plan. The plan is there whenever the closure is in the node.
     pub(crate) plan: Option<&'a mut Option<Plan>>,
@@ -171,7 +171,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Returns the entry's slot if the task was moved or queued again; `None` while the plan is out of the node.
+    /// Returns the entry's slot if the task was moved or queued again. `None` also while its plan is out of the node.
     pub(crate) fn slot(&mut self) -> Option<u32> {
         let moved = self.extras_if_any().and_then(|extras| extras.slot);
         self.plan().and_then(|plan| plan.slot).or(moved)

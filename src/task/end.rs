@@ -3,16 +3,17 @@
 //! The step that ends a task publishes its end, and takes out, under the same lock, the waiters and the values that
 //! only some tasks have ([`Leftovers`]). After releasing the lock, the thread proceeds in this order:
 //!
-//! 1. It does the extensions' work for other tasks.
+//! 1. It does the work for other tasks that the extensions have put off.
 //! 2. It cancels the token of the task, if the task's time was up.
 //! 3. It wakes the waiters.
 //! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
 //!
 //! Waiters come before drops because the drop of a captured executor joins its workers, and one of them may be waiting
 //! for this very task. The entry leaves the queue after both, so the pool does not terminate before the drops. A thread
-//! that waited for the termination inside such a drop would wait for itself. Each thread knows whose values it is
-//! dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries of those tasks. Each
-//! value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop does not stop the others.
+//! that waited for the termination inside such a drop would wait for itself. Each thread knows which tasks' values it
+//! is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries of those tasks.
+//! Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop does not stop the
+//! others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -177,7 +178,7 @@ impl Claiming<'_> {
 }
 
 impl Task {
-    /// Takes the result; `None` until the task has ended. A value or a failure can be taken once, the reason of a
+    /// Takes the result; `None` until the task has ended. A value or a failure can be taken once, and the reason for a
     /// cancellation any number of times. `T` is the type of the task's result.
     #[inline]
     pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
@@ -190,7 +191,7 @@ impl Task {
         }
     }
 
-    /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if no worker has it.
+    /// Ends the task as cancelled, unless it has ended. Wakes its waiters, and drops the closure if no worker has it.
     #[inline]
     pub(crate) fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
         self.end_by(Request::Cancel(reason), drops)
@@ -210,8 +211,8 @@ impl Task {
         found
     }
 
-    /// Ends the task as timed out, unless it has ended, or its limit is no longer `limit`. Keeps `failure`: the run of
-    /// a series that took too long.
+    /// Ends the task as timed out, unless it has ended, or its limit is no longer `limit`. A series keeps `failure`,
+    /// the run that took too long.
     pub(crate) fn time_out(
         &self,
         limit: Timestamp,
@@ -244,7 +245,7 @@ impl Task {
     }
 }
 
-/// What an ended task leaves, apart from its closure and its result. Its drop is user code.
+/// What an ended task leaves behind, apart from its closure and its result. Dropping this runs user code.
 #[derive(Default)]
 pub(crate) struct Leftovers {
     pub(crate) deferred: Deferred,
@@ -259,7 +260,7 @@ impl Leftovers {
         self.values.extend(value.map(|value| Box::new(value) as _));
     }
 
-    /// Takes out what the task leaves, in the step that ends it; `None` for a plain task.
+    /// Takes out what the task leaves behind, in the step that ends it; `None` for a plain task.
     #[inline]
     pub(super) fn of(parts: &mut Parts<'_>) -> Option<Self> {
         if parts.is_plain() { None } else { Self::of_extended(parts) }

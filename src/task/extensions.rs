@@ -1,8 +1,8 @@
-//! The extensions of a task: the features that only some tasks have and that decide about its runs.
+//! The extensions of a task: the features that only some tasks have, and that decide whether and when a task runs.
 //!
-//! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
-//! called, with a line for each feature. So the order of the lines is the order of the calls, and this file is the one
-//! place in the core that names the features. A plain task has no extensions. The functions that the core calls for
+//! [`Extensions`] has a field for each feature. For each point of a task's life at which features are called, it has a
+//! function, with a line for each feature. So the order of the lines is the order of the calls, and this file is the
+//! one place in the core that names the features. A plain task has no extensions. The functions that the core calls for
 //! tasks with and without extensions come last; [`feature`](crate::feature) covers submission and the pool.
 //!
 //! | point | when | a feature may |
@@ -15,8 +15,8 @@
 //! | [`on_end`](Extensions::on_end) | the task has ended; if its body was still running then, once more when the body has returned | release the task, and hand over what is to be dropped |
 //!
 //! The time limit comes first: it refuses a run whose time is up. The control precedes the features that need to know
-//! whether the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is
-//! asked. A feature that may refuse a run comes before the features that would have something to give back.
+//! whether the run is an extra run, beside the schedule. The group precedes the gate: a member holds its permit while
+//! its gate is asked. A feature that may refuse a run comes before the features that would have something to give back.
 //!
 //! Features are called under the task's lock, so they call no user code and drop no user value. The worker puts a
 //! [`Question`] to user code later, with no lock held. Only [`after_body`](Extensions::after_body) is called with no
@@ -50,7 +50,7 @@ pub(crate) struct Core<'a> {
 
 /// A question to user code, which the worker asks before it calls the closure, with no lock held.
 pub(crate) enum Question {
-    /// To the trigger: when is the next run, now that the clock was set? The present run does not take place.
+    /// To the trigger: when is the next run, now that the wall clock has been set? The present run does not take place.
     Trigger,
     Gate(Box<GateQuestion>),
 }
@@ -118,7 +118,7 @@ impl Queuing {
 
 /// A move of a task or of its plan to another moment.
 pub(crate) struct Replan<'a> {
-    /// The new plan, even if for the same moment; `None` if the plan stands.
+    /// The newly planned moment, even if it is the same as before; `None` if the plan stands.
     pub(crate) plan: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
     /// Set by the gate: `true` if the task is still waiting for the gate's answer.
@@ -228,7 +228,7 @@ impl Extensions {
         self.gate.iter_mut().for_each(|it| it.on_end(left));
     }
 
-    /// Returns when the task, which a worker has, is due next if its plan says `next`: a request may have changed that.
+    /// Returns when the task is due next: at `next`, as its plan says, unless a request has changed that.
     pub(super) fn next_due(&self, next: Timestamp) -> Timestamp {
         self.control.as_ref().map_or(next, |control| control.next_due(next))
     }
@@ -250,7 +250,7 @@ impl Extensions {
 }
 
 impl Task {
-    /// Returns when the task is due, if its entry is due at `entry`, which may be only for a check of the wall clock.
+    /// Returns when the task is due. Its entry is due at `entry`, perhaps only so that a worker checks the wall clock.
     pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
         if !self.is_periodic() {
             return entry;
@@ -263,7 +263,7 @@ impl Task {
         due.unwrap_or(entry)
     }
 
-    /// Takes the task out of its group, and drops the answer of its gate: it will be run by hand, or not at all.
+    /// Takes the task out of its group, and drops its gate's answer, since the task will be run by hand, or not at all.
     pub(crate) fn leave_schedule(&self) {
         self.leave_group();
         self.leave_gate();

@@ -1,7 +1,7 @@
 //! The policy of a periodic task for a failed run: one that panicked, returned an `Err`, or exceeded its time limit.
 //!
-//! Java ends the task, and only a caller that asks the future learns of the failure. Here that is only the default
-//! policy. Each failed run is reported to the failure handler, and the future shows the last failed run.
+//! Java ends the task, and only a caller that asks the future learns of the failure. Here, ending the task is only the
+//! default policy. Each failed run is reported to the failure handler, and the future shows the last failed run.
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -79,7 +79,7 @@ impl FailurePolicy {
         self.stop_after.is_some_and(|limit| in_a_row >= limit.get())
     }
 
-    /// Returns the delay after many failures in a row, if there is a backoff.
+    /// Returns the longest delay that the backoff reaches, if there is a backoff.
     pub(super) fn longest_back_off(&self) -> Option<Duration> {
         self.back_off.map(|_| self.delay_after(u32::MAX))
     }

@@ -26,9 +26,9 @@
 //! # No silent end
 //!
 //! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
-//! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]), before a
-//! thread that waits for the task can see that end, and perhaps exit the process. So does an `Err` that no call can
-//! take any more ([`Drops::tell_untaken`]).
+//! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]). If an `Err`
+//! ends a series, that line is written before a thread that waits for the task can see the end, and perhaps exit the
+//! process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -173,7 +173,7 @@ impl Hooks {
         is_heard
     }
 
-    /// Reports that a periodic task has ended although its user did not end it, and no code failed.
+    /// Reports that a periodic task has ended, although its user did not end it and no code failed.
     #[cold]
     pub(crate) fn tell_ended(&self, source: FailureSource, task: &Subject, failure: &Failure) {
         if !self.report(source, task, failure, None) {
@@ -191,8 +191,9 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a failure, of which no observer heard, has ended a series. The panic hook has
-    /// already reported a panic there, and an end that the user asked for, of the task or its executor, is no news.
+    /// Says on standard error that a failure of which no observer heard has ended a series. Is silent about a panic,
+    /// which the panic hook has already reported there, and about an end that the user asked for, of the task or its
+    /// executor.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
@@ -201,7 +202,7 @@ impl Hooks {
         Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Writes an unheard failure to standard error, with `what`, its consequence, unless a subscriber hears of it.
+    /// Writes a failure and its consequence, `what`, to standard error, unless a subscriber hears of the failure.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
             FailureReport { source, task, failure, again: None }.print(what);
@@ -213,7 +214,8 @@ impl Hooks {
         Drops { hooks: Some(self), id: Some(id) }
     }
 
-    /// Calls the executor's user code, not a task's. A panic in it is reported without a task, and goes no further.
+    /// Calls user code that belongs to the executor and not to a task. A panic in it is reported without a task, and
+    /// goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: &mut dyn FnMut()) {
         if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);

@@ -1,7 +1,7 @@
 //! Observers: the values that an executor calls while it runs, and the points at which it calls them.
 //!
 //! One list holds the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that no
-//! observer wants, the executor tests one bit and prepares nothing. The closures given to the builder's verbs
+//! observer wants, the executor tests one bit and prepares nothing. The closures given to the builder's methods
 //! ([`Closures`]) are one observer on this list. Observers are user code, called with no lock held. A panic in one does
 //! not keep the others from being told, except in `before_run`, where it makes the run fail.
 
@@ -61,39 +61,39 @@ pub trait Observer: Send + Sync {
         Points::ALL
     }
 
-    /// A worker begins its work, on its own thread. An executor [without threads](crate::DrivenExecutor) does not call
-    /// this.
+    /// Called when a worker begins its work, on its own thread. An executor [without threads](crate::DrivenExecutor)
+    /// does not call this.
     fn worker_started(&self) {}
 
-    /// A worker has ended its work, on its own thread.
+    /// Called when a worker has ended its work, on its own thread.
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task at this instant, this long after the task became due. Its gate or its group may still
-    /// put it off.
+    /// Called when a worker has taken a task, at this instant and this long after the task became due. The task's gate
+    /// or group may still put the run off.
     fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
-    /// A run of a task begins. If this panics, the closure does not run, and the run has failed with that panic. Java:
-    /// `beforeExecute`.
+    /// Called when a run of a task begins. If this panics, the closure does not run, and the run has failed with that
+    /// panic. Java: `beforeExecute`.
     fn before_run(&self, _run: &TaskContext) {}
 
-    /// A run of a task has ended with this outcome, which no other thread can see yet. Not called if
+    /// Called when a run of a task has ended with this outcome, which no other thread can see yet. Not called if
     /// [`before_run`](Self::before_run) panicked. Java: `afterExecute`.
     fn after_run(&self, _run: &TaskContext, _outcome: Result<(), &Failure>) {}
 
-    /// A run of a task has ended, and its worker has read the clock to look for the next task; this reading counts as
-    /// the end of the run. Other threads may see the outcome earlier. Not called for a run by hand, such as that of a
-    /// [`DrainedTask`](crate::DrainedTask).
+    /// Called when a run of a task has ended, and its worker has read the clock to look for the next task; this reading
+    /// counts as the end of the run. Other threads may see the outcome earlier. Not called for a run by hand, such as
+    /// that of a [`DrainedTask`](crate::DrainedTask).
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
-    /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if a
-    /// person hears of it. If no observer returns `true`, the unexpected end of a periodic task is reported in a line
-    /// on standard error.
+    /// Called when something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns
+    /// `true` if a person hears of it. If no observer returns `true`, the unexpected end of a periodic task is reported
+    /// in a line on standard error.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
 
-    /// Everything has ended, and no thread can see that yet; see [`Builder::terminated`](crate::Builder::terminated).
-    /// Java: `terminated`.
+    /// Called when everything has ended, and no thread can see that yet; see
+    /// [`Builder::terminated`](crate::Builder::terminated). Java: `terminated`.
     fn terminated(&self) {}
 }
 
@@ -244,7 +244,7 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 struct Listed {
     points: Points,
-    /// For finding the observer by type. Declared before `observer`, so the last drop is the one that contains panics.
+    /// For finding the observer by type. Declared before `observer`, which contains panics and must be dropped last.
     typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }
@@ -283,7 +283,7 @@ type Before = dyn Fn(&TaskContext) + Send + Sync;
 type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
 type OnFailure = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
-/// The closures given to the builder's verbs. Each verb replaces the closure that it was given before.
+/// The closures given to the builder's methods. A second call of a method replaces the closure of the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closures {
     pub(crate) thread_start: Option<Callback<Occasion>>,

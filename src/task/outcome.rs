@@ -79,7 +79,7 @@ pub(super) type RunReport = Result<Next, Failure>;
 #[derive(Debug)]
 pub enum Next {
     Planned,
-    /// This run has named the moment of the next. Boxed, so that a report is returned in registers.
+    /// This run has named the moment of the next run. Boxed, so that a report is returned in registers.
     Named(Box<NamedRun>),
     /// This was the last run, and it has left a value.
     Nothing,

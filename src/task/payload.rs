@@ -4,8 +4,9 @@
 //! all other code sees it as a [`Task`], without the types of the closure and the result. The future knows the type of
 //! the result, and passes in a place of that type to receive it.
 //!
-//! This file is compiled for each closure, in the user's crate. So it is small: it moves a closure or a result, calls
-//! it, or drops it. All decisions are made by code that is compiled once, from the rest of the node ([`Parts`]).
+//! This file is compiled for each closure, in the user's crate. So it is small: it moves and drops closures and
+//! results, and calls closures. All decisions are made by code that is compiled once and sees only the rest of the node
+//! ([`Parts`]).
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -112,7 +113,7 @@ where
     }
 }
 
-/// A closure that each run borrows, so that it is still there when a run has panicked.
+/// A closure that each run borrows, so that it is still there after a run has panicked.
 pub(crate) struct Repeating<F>(F);
 
 impl<F, O> Body for Repeating<F>

@@ -1,8 +1,8 @@
 //! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
-//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
-//! either any thread may change the plan, under the task's lock, or that worker alone. The worker asks the trigger with
-//! no lock held, because a trigger is user code. A change that another thread requests meanwhile waits in
+//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So the
+//! plan may be changed either by any thread, under the task's lock, or by that worker alone. The worker asks the
+//! trigger with no lock held, because a trigger is user code. A change that another thread requests meanwhile waits in
 //! [`control`](crate::feature).
 //!
 //! A thread that takes a plan out for good drops it, with the user's trigger, when it holds no lock.
@@ -35,7 +35,8 @@ pub(crate) enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// Returns the outcome of a run that did not fail, given when the next run is planned, or the panic of the trigger.
+    /// Returns the outcome of a run that did not fail. `next` is the moment of the next run, if there is one, or the
+    /// panic of the trigger.
     fn of(next: Result<Option<Timestamp>, Failure>) -> Self {
         match next {
             Ok(next) => next.map_or(Self::Exhausted, Self::Again),
@@ -65,7 +66,7 @@ pub(crate) struct Plan {
     pub(super) slot: Option<u32>,
     failures: u32,
     pub(super) runs: u64,
-    /// How many runs were left out since the last run.
+    /// How many runs have been left out since the last run.
     skipped: u64,
     /// `true` if the statistics have counted the `skipped` runs: overdue runs are counted at once.
     are_counted: bool,
@@ -78,7 +79,7 @@ impl Plan {
         Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, are_counted }
     }
 
-    /// Notes how many runs were left out since the last run. The statistics have not counted them.
+    /// Notes how many runs have been left out since the last run. The statistics have not counted them.
     fn note_skipped(&mut self, runs: u64) {
         (self.skipped, self.are_counted) = (runs, false);
     }

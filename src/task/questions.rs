@@ -4,8 +4,8 @@
 //!    [extensions](super::extensions). Each extension lets the run begin, refuses it, or notes a question to user code.
 //! 2. With no lock held: the noted question. The task is *running* by then, so what races with a run races with a
 //!    question in the same way.
-//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan goes on as after a
-//!    run, and the task rests again.
+//! 3. The policy for missed runs: a run that is *overdue*, past its starting deadline, is [left out](Call::be_in_time).
+//!    The plan goes on as after a run, and the task waits again.
 //!
 //! [`CallExtras`](super::call::CallExtras) keeps the notes meanwhile; the runs of a plain task have none.
 
@@ -52,7 +52,7 @@ impl Call<'_> {
         RunOutcome::Again(self.run.started())
     }
 
-    /// Asks the missed-runs policy whether the run may still start. If not, skips the run, and fails with the outcome.
+    /// Asks the missed-runs policy whether the run may still start. If not, leaves it out, and fails with the outcome.
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         let (run, hooks) = (self.run, self.hooks);
         let Some(plan) = self.plan.as_mut().filter(|plan| plan.schedule.missed.has_deadline())

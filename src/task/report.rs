@@ -13,7 +13,7 @@ use crate::{Attempt, Failure, FailureKind, PanicLocation, TaskId, id::Subject, s
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureSource {
-    /// The task's own closure, or the code around it: it panicked, or returned an `Err`.
+    /// The task's own closure or the code around it, which panicked or returned an `Err`.
     Task,
     /// The hook before a run; the closure did not run.
     BeforeExecute,

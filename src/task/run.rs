@@ -27,7 +27,8 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
-    /// The planned moment; at first that of the queue entry, which may be for a check or for asking the gate again.
+    /// The planned moment; at first the deadline of the queue entry, which may only be the time to check the clock or
+    /// to ask the gate again.
     pub(crate) planned: Cell<Timestamp>,
     /// When the worker took the task, or, if a gate was asked, when the gate let the run begin.
     pub(crate) started: Cell<Timestamp>,
@@ -39,7 +40,7 @@ pub(crate) struct Run {
     pub(super) failures: Cell<u32>,
     /// 1 plus how many runs in a row had failed before this one.
     pub(super) attempt: Cell<u32>,
-    /// `true` if the run is beside the schedule.
+    /// `true` for an extra run, beside the schedule.
     pub(crate) is_extra: Cell<bool>,
     /// `true` if one failure ends the task. Set only if there is code around the body.
     pub(super) ends_by_failure: Cell<bool>,
@@ -76,7 +77,7 @@ impl Run {
         RunFacts { id, number, attempt, has_failed, planned, due, started }
     }
 
-    /// Calls `part`, which is not the body, with this as the thread's current run.
+    /// Calls `part`, code other than the body, with this as the thread's current run.
     pub(crate) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
     }
@@ -138,8 +139,8 @@ impl Run {
         self.worker.stop.is_cancelled()
     }
 
-    /// Returns when the next run is due if the plan says `next`, given the changes that other threads have noted;
-    /// `None` if the task ends.
+    /// Returns when the next run is due: at `next`, as the plan says, unless other threads have noted changes. `None`
+    /// if the task ends.
     pub(crate) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
         self.task.with(|parts| {
             let ends = self.is_stopped() || parts.stage.is_done() || parts.is_called_off();
@@ -167,7 +168,7 @@ impl Run {
         self.number.get()
     }
 
-    /// Returns how many of the runs missed before this one the statistics have not counted.
+    /// Returns how many of the missed runs are not yet in the statistics.
     pub(crate) fn uncounted(&self) -> u64 {
         self.missed.get().saturating_sub(self.counted.get())
     }

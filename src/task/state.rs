@@ -16,14 +16,15 @@
 //!   series whose trigger has no next run has completed, with a result or without ([`Stage::EXHAUSTED`]).
 //!
 //! Each move takes `&mut self`, so it happens under the task's lock, and says what the caller has to *do*: take the
-//! closure out, or discard the result. The [`payload`](super::payload) moves closure and result in the same step.
+//! closure out, or discard the result. The [`payload`](super::payload) moves the closure and the result in the same
+//! step.
 //!
 //! # Cancelling races with running
 //!
 //! The lock orders the two, and the thread that takes the closure out drops it. If `cancel` comes first, it takes the
 //! closure, and `start` finds nothing to run. If `start` comes first, `cancel` marks the task as cancelled, and its
-//! waiters see it as ended. When the body returns, the worker finds the mark and drops closure and result. Until then
-//! [`Stage::runs_on`] is true, so that the body can still be signalled.
+//! waiters see it as ended. When the body returns, the worker finds the mark and drops the closure and the result.
+//! Until then [`Stage::runs_on`] is true, so that the body can still be signalled.
 
 use std::fmt;
 
@@ -73,8 +74,8 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// The state of a task, without what the task holds in it. It is one byte, because each step copies it out of the node
-/// and back: a read of two bytes, one of which was just written, waits until that write has reached the cache.
+/// The state of a task, without what the task holds in that state. It is one byte, because each step copies it out of
+/// the node and back: a read of two bytes, one of which was just written, waits until that write has reached the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage(u8);
 
@@ -166,8 +167,8 @@ impl Stage {
         is_there
     }
 
-    /// Claims the result; `None` if the task has not ended. If `Ok`, the caller takes the value. An error stands unless
-    /// the task has a failure that no call has claimed.
+    /// Claims the result; `None` if the task has not ended. If `Ok`, the caller takes the value. If the task has a
+    /// failure that no call has claimed, the caller returns that as the error.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         if self.claim_value() {
             return Some(Ok(()));

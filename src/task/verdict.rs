@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
 /// task or the task had already ended.
 pub(crate) type Requeued = Result<(), Option<CancelReason>>;
 
-/// How a call that is to end a task found the task.
+/// The state in which a call that is to end a task finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     TooLate,

@@ -20,7 +20,7 @@ pub(crate) struct WorkerContext {
     pub(super) overruled: Cell<Option<Failure>>,
     /// The wall-clock moment for which the last run on that clock was planned, with its task's id.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers are told of a run, kept for the next run of the same task.
+    /// The names that observers are given with a run, kept for the next run of the same task.
     names: RefCell<Names>,
     named: Cell<u64>,
 }
