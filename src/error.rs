@@ -146,7 +146,7 @@ pub struct Failure(Box<Cause>);
 pub enum FailureKind {
     /// A panic in a body, a hook, a trigger, a gate, or the drop of a value.
     Panic,
-    /// A run of a [repeated](crate::Handle::repeat) task returned an `Err`, or so did a plain task whose result [no
+    /// A run of a [repeated](crate::Handle::repeat) task returned an `Err`, or a plain task returned one that [no
     /// caller can take](crate::ScheduledFuture#a-result-that-is-an-err).
     Error,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
@@ -164,13 +164,13 @@ struct Cause {
 enum Origin {
     Panic(Panicked),
     Error(BoxedError),
-    /// No code failed, or its `Err` has been dropped.
+    /// No code failed, or the `Err` that a task returned has been dropped.
     Nothing,
 }
 
 struct Panicked {
     location: Option<PanicLocation>,
-    /// In a lock because the failure is `Sync`, which a payload need not be.
+    /// The payload, behind a lock because a failure is `Sync` and a payload need not be.
     payload: Mutex<PanicPayload>,
 }
 
@@ -187,12 +187,12 @@ impl Failure {
         Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))
     }
 
-    /// Makes a failure from a user's error. Calls user code for the message: the caller holds no lock.
+    /// Makes a failure from a user's error. Calls user code for the message, so the caller must hold no lock.
     pub(crate) fn of_error(error: BoxedError) -> Self {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
-    /// Makes a failure without a value: no code failed, or its `Err` has been dropped.
+    /// Makes a failure without a value: no code failed, or the `Err` has been dropped.
     pub(crate) fn of_nothing(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
         Self::new(kind, message, Origin::Nothing)
     }
@@ -292,8 +292,8 @@ pub enum CancelReason {
     /// The executor was shut down, and its policies did not keep the task; or it had no worker left for the task, and
     /// could start none.
     Shutdown,
-    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the
-    /// [`DrainedTask`](crate::DrainedTask) was dropped, or was periodic and was run once.
+    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the task's
+    /// [`DrainedTask`](crate::DrainedTask) was dropped, or the task was periodic and has had its last run.
     ShutdownNow,
     /// The executor was dropped before the task was due.
     ExecutorDropped,

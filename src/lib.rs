@@ -233,9 +233,9 @@ pub use crate::{
 // closures have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other
 // types the fields decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
 //
-// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate (`unwind`
-//   asserts it), so a user's panic leaves no change half done there. Code that may panic is called *between* two
-//   critical sections, when the state is consistent or under a guard whose drop makes it so.
+// * **State behind a lock.** No user code runs (save the clone of a `CheapClone`) and no user value is dropped under a
+//   lock of this crate (`unwind` asserts it), so a user's panic leaves no change half done there. Code that may panic
+//   is called *between* two critical sections, when the state is consistent or under a guard whose drop makes it so.
 // * **User closures.** A closure that has panicked is dropped, unless its `FailurePolicy` runs it again: then the user
 //   has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again in any case.
 // * **The result of a future** is moved out, whole, to one caller. So nothing is required of `T`.

@@ -1,6 +1,6 @@
 //! Limits on how long a call may block: a duration, an instant, a token, or a time and a token.
 //!
-//! A duration counts from the start of the call that receives it, on the clock of that call. An answer takes
+//! A duration counts from the start of the call that receives it, on the clock that the call uses. An answer takes
 //! precedence: a wait that reaches its limit looks for an answer once more.
 
 use std::{

@@ -179,7 +179,7 @@ pub(crate) struct Pool {
     submitter_span: bool,
     /// True if each submitted task gets a decorator, a watch for slow runs, or its submitter's span.
     pub(crate) extends_submissions: bool,
-    /// True if taking a task involves more steps, for a bound or for an observer.
+    /// True if taking a task involves extra steps, for a bound or for an observer.
     follows_takes: bool,
 }
 
@@ -254,8 +254,8 @@ impl Pool {
         self.take_out(task, ticket, found, if_running)
     }
 
-    /// Takes a task that has ended out of the queue or, with [`IfRunning::Signal`], asks its running body to stop.
-    /// `found` is what the call that was to end the task returned. Returns `false` if that call came too late.
+    /// Removes an ended task from the queue or, with [`IfRunning::Signal`], asks its running body to stop. `found` is
+    /// the result of the attempt to end the task. Returns `false` if that attempt came too late.
     #[inline(always)]
     pub(crate) fn take_out(
         &self,
@@ -304,7 +304,7 @@ impl Pool {
         is_removed.is_some()
     }
 
-    /// Ends a task as cancelled, unless it has ended already, and enters it into the log.
+    /// Ends a task as cancelled and enters it into the log, unless it has ended already.
     fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
         let found = task.end_as_cancelled(id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {

@@ -4,8 +4,8 @@
 //!
 //! A **fixed rate** plans on a grid, `initial + k * period`, from the moments that were *planned*, so it does not
 //! drift. A run is *late* if it starts a whole period or more after its moment (all workers were busy, the process was
-//! stopped, a body ran too long). Then grid points have been missed, and the policy decides about them. With a period
-//! of 10 and a body that takes 35:
+//! stopped, a body ran too long). Then grid points have been missed, and the policy decides what becomes of them. With
+//! a period of 10 and a body that takes 35:
 //!
 //! ```text
 //!   grid       0    10   20   30   40   50   60   70   80
@@ -281,7 +281,7 @@ impl Schedule {
     }
 }
 
-/// Returns the latest moment of a missed run that is no longer made up for at `now`.
+/// Returns the latest moment that is more than `limit` before `now`: a missed run of that moment is not made up for.
 pub(crate) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }

@@ -103,7 +103,7 @@ impl ShutdownReport {
     }
 }
 
-/// One line for a log: how many tasks ran and were cancelled, and which ones are still running.
+/// One line for a log: how many tasks ran, how many were cancelled, and which ones are still running.
 ///
 /// `not terminated: 12 ran, 3 cancelled, 1 still running: 2v-9qk0 "upload"`
 impl fmt::Display for ShutdownReport {

@@ -1,5 +1,6 @@
 //! [`TaskBuilder`]: the settings of a task before it is submitted, and the verbs that submit it. Each verb makes a node
-//! from the closure and [launches](launching) it. Only the code that makes node and future is compiled per closure.
+//! from the closure and [launches](launching) it. Only the code that makes the node and the future is compiled per
+//! closure.
 
 mod launching;
 

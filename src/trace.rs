@@ -243,8 +243,8 @@ mod events {
         }
     }
 
-    /// Emits the event of a failure: a warning if the task runs again, `again` after the end of the failed run
-    /// (`Duration::MAX` if no moment is planned), and otherwise an error.
+    /// Emits the event of a failure: a warning if the task runs again, else an error. `again` is how long after the
+    /// failed run the next one is planned, or `Duration::MAX` if no moment is planned for it.
     pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure, again: Option<Duration>) {
         let ((task, name, run), attempt) = (about.fields(), about.attempt.map(display));
         let again_us = again.filter(|span| *span < Duration::MAX).map(micros);

@@ -1,7 +1,7 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value: one of the functions here makes it, methods of [`Trigger`] wrap it, or it is of a type of your
-//! own. The executor asks it for the next run when the task is submitted, and then after each run.
+//! A trigger is a value. One of the functions here makes it, or it is of a type of your own; the methods of [`Trigger`]
+//! wrap it. The executor asks it for the next run when the task is submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
@@ -576,7 +576,7 @@ fn roundest(from: u64, to: u64) -> u64 {
     differ.checked_ilog2().map_or(0, |bit| to >> bit << bit)
 }
 
-/// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.
+/// Mixes a number as SplitMix64 does: every bit of the result depends on every bit of the argument.
 fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

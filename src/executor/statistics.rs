@@ -9,7 +9,7 @@
 //!   active = taken − returned − ended        (each worker counts the ends of tasks: `crate::statistics`)
 //! ```
 //!
-//! So the equations and bounds that [`Statistics`] documents hold in every snapshot. `active <= pool_size` holds
+//! So every snapshot satisfies the equations and bounds that [`Statistics`] documents. `active <= pool_size` holds
 //! because a worker is counted before it takes its first task, and counts the end of each task before it takes another.
 
 use std::{

@@ -295,7 +295,8 @@ pub enum DropPolicy {
 }
 
 impl DropPolicy {
-    /// Stops the pool as its owner's drop does. Returns the policy followed: `ShutdownNow` while the thread panics.
+    /// Stops the pool as its owner's drop does, without waiting. Returns the policy that it followed: `ShutdownNow`
+    /// while the thread panics, and otherwise this one.
     pub(crate) fn carry_out(self, pool: &Arc<Pool>) -> Self {
         let policy = if thread::panicking() { Self::ShutdownNow } else { self };
         match policy {

@@ -61,7 +61,7 @@ impl Capacity {
     }
 
     /// Blocks until it has [acquired](Self::try_acquire) a permit, until the deadline, or until `gives_up` returns
-    /// `true`. A thread that makes `gives_up` true does so before it [wakes](Self::wake_all) the submitters.
+    /// `true`. A thread that makes `gives_up` true must do so before it [wakes](Self::wake_all) the submitters.
     pub(super) fn acquire_before(
         &self,
         clock: &Clock,
@@ -120,11 +120,11 @@ pub(crate) struct Rejections {
     pub(super) rejected: AtomicU64,
     /// The number of rejected tasks that ran on the submitting thread.
     caller_runs: AtomicU64,
-    /// The number of these runs that failed.
+    /// The number of failed runs on a submitting thread.
     caller_panics: AtomicU64,
 }
 
-/// Counts a rejection when it is dropped, even if the handler panics.
+/// Counts a rejection when this is dropped, even if the handler panics.
 pub(super) struct CountOnDrop<'a>(pub(super) &'a AtomicU64);
 
 impl Drop for CountOnDrop<'_> {

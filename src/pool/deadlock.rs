@@ -1,6 +1,7 @@
 //! Deadlock detection: the pool refuses a wait that could never end.
 //!
-//! A worker that waits without a limit for other workers runs nothing meanwhile. The pool refuses two such waits:
+//! A worker that waits without a limit for other workers runs nothing meanwhile. The pool refuses the wait in two
+//! cases:
 //!
 //! * *A task waits for itself*, which the waiter detects (`TaskHandle::wait`).
 //! * *No worker is left to do the awaited work*: every other worker is already waiting, without a limit, for something
@@ -20,9 +21,9 @@
 //! # Why no wait relies on a worker that never comes
 //!
 //! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread is
-//! starting a worker waits for the permit, and so sees whether that worker has started. A thread factory may lose a
-//! worker after it has returned `Ok`: then the thread that drops this worker starts another if all remaining workers
-//! are waiting. If that fails, the pool logs an event, and these workers wait until the next submission starts one.
+//! starting a worker waits for the outcome. A thread factory may lose a worker after it has returned `Ok`: then the
+//! thread that drops this worker starts another if all remaining workers are waiting. If that fails, the pool logs an
+//! event, and these workers wait until the next submission starts one.
 //!
 //! # Why no thread relies on a worker that is retiring
 //!
@@ -90,7 +91,7 @@ impl Pool {
         waiting > 0 && waiting >= self.workers.size()
     }
 
-    /// Returns `true` if some worker is not waiting, or is waiting for something that is not stuck.
+    /// Returns `true` if some started worker is not in a wait that is stuck.
     fn is_worker_left(&self) -> bool {
         let all = self.workers.joins.all();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();

@@ -81,7 +81,7 @@ pub(crate) struct Driver {
 #[derive(Default)]
 pub(crate) struct Round {
     taken: usize,
-    /// How many of the `taken` tasks have run. The others had ended, or a gate put them off or skipped them.
+    /// How many of the `taken` tasks have run. The others had ended, or their runs were put off, skipped or left out.
     pub(crate) ran: usize,
 }
 
@@ -186,8 +186,8 @@ impl Driver {
         }
     }
 
-    /// Returns the same as [`next`](Self::next). Until the next call, `waker` is called if that moment turns out to be
-    /// too late, or if the pool terminates.
+    /// Returns the same as [`next`](Self::next). Until the driver is called again, `waker` is called if that moment
+    /// turns out to be too late, or if the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;

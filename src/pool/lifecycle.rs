@@ -27,7 +27,7 @@
 //! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that
 //! it cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory
 //! is user code. A thread can act for several pools at once, as when a task of one shuts down another. So each thread
-//! has a stack of [scopes](PoolScope) in a thread-local: a few addresses, which stay valid while the guards live.
+//! has a stack of [scopes](PoolScope) in a thread-local: a few addresses, each valid for as long as its scope lives.
 //!
 //! A thread that is being torn down may have lost its scopes before it drops an executor that a thread-local owned. Its
 //! wait for termination is then not refused. The wait hangs only if a task that this drop cancels waits, in its own
@@ -160,7 +160,7 @@ impl Lifecycle {
         progress.wake_all();
     }
 
-    /// A poll, as in [`wait`](crate::wait). Returns an answer once the pool has terminated or, with `or_given_up`, once
+    /// Polls, as in [`wait`](crate::wait). Returns an answer once the pool has terminated or, with `or_given_up`, once
     /// it has been given up.
     pub(crate) fn poll_terminated(
         &self,
@@ -190,7 +190,7 @@ impl Lifecycle {
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True once a task was submitted whose kind alone does not decide whether a shutdown keeps it.
+    /// True once a task has been submitted whose kind alone does not decide whether a shutdown keeps it.
     has_exceptions: AtomicBool,
 }
 

@@ -73,7 +73,8 @@ impl Pool {
     }
 
     /// Terminates the pool if nothing is left in its closed queue. Called after a task was taken out without being run:
-    /// all workers may have retired, since none stays for a parked task. A driver does this in its next call.
+    /// all workers may have retired, since none stays for a parked task. In a driven pool this does nothing: the
+    /// driver's next call terminates the pool.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
         if !self.is_driven && self.queue.is_finished() && self.lifecycle.register() {

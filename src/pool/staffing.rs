@@ -126,7 +126,8 @@ impl Pool {
         result
     }
 
-    /// Starts a thread, which is a worker if it has a number. On success, calls `started` and gives the permit back.
+    /// Starts a thread, which is a worker if it has a number. Calls `started` if that succeeds, and gives the permit
+    /// back in any case.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -152,7 +153,7 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but logs a failure, and then ends the tasks that no worker would take.
+    /// Like [`compensate`](Self::compensate), but logs a failure, and then calls [`end_stranded`](Self::end_stranded).
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }

@@ -30,7 +30,8 @@
 //! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again
 //! once the task is queued. If no worker would take the task and the pool may have another, it starts one; if there is
 //! no worker and none can be started, it takes the task out again and reports the error. The head of
-//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the other.
+//! [`workers`](super::workers) explains why at least one of the two, the submission or the retiring worker, sees the
+//! other.
 
 use std::{
     io, mem,

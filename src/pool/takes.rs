@@ -1,6 +1,7 @@
-//! Reports takes and runs to the observers, which only some pools have ([`Pool::follows_takes`](Pool)).
+//! Tells the observers, which only some pools have, of each task that a worker takes and of each run
+//! ([`Pool::follows_takes`](Pool)).
 //!
-//! Two clock readings measure a run, and a third would cost more than the rest of the record. A worker reads the clock
+//! Two clock readings measure a run, and a third would cost more than the rest of the report. A worker reads the clock
 //! anyway when it looks for its next task, right after the run. So it keeps the facts of a run until then, and takes
 //! that reading as the run's end. Another thread may therefore see the outcome of a run before the observers hear of
 //! it.

@@ -67,7 +67,7 @@ impl WorkerThread {
 }
 
 impl Runner {
-    /// `will_search` is `true` for a worker thread, which starts with a search, and `false` for a driver.
+    /// Makes the runner of a worker thread, which starts with a search (`will_search`), or of a driver, which does not.
     pub(super) fn new(
         pool: Arc<Pool>,
         number: usize,
@@ -191,7 +191,8 @@ impl Runner {
         self.end_taken(&**task, sequence, reason, stats);
     }
 
-    /// Ends a taken task as cancelled. The worker counts this end, since the queue no longer does.
+    /// Ends a taken task as cancelled. The worker counts this end, since the queue counts only the tasks that are
+    /// removed from it.
     fn end_taken(&self, task: &Task, id: u64, reason: CancelReason, stats: &WorkerStats) {
         stats.count_cancelled();
         self.pool.end_as_cancelled(task, id, reason);

@@ -39,10 +39,10 @@
 //! * *A worker that queues a task again* then searches for another. It announces this first, so that no other thread
 //!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A thread that drops a worker* that a thread factory has kept looks if the queue is closed by then, or if all
-//!   other workers wait for tasks to end.
-//! * *A thread that shuts the pool down* looks after it has closed the queue, if a worker was lost and none has
-//!   started since.
+//! * *A thread that drops a worker*, which a thread factory had kept, looks in two cases: the queue is closed by then,
+//!   or all other workers wait for tasks to end.
+//! * *A thread that shuts the pool down* closes the queue and then looks, if a worker was lost and none has started
+//!   since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
@@ -53,9 +53,9 @@
 //!
 //! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. A surplus
 //! worker that is idle asks whether it may retire ([`Workers::try_retire`]), and if so retires after the keep-alive. It
-//! may if more workers have started than are wanted, unless all others wait for tasks to end. Otherwise it must not
-//! leave a task behind, and no thread may rely on it while it leaves. Each side writes before it reads
-//! ([`queue::waiters`](crate::queue)):
+//! may retire if more workers have started than are wanted, unless all others wait for tasks to end. If no more have
+//! started than are wanted, it must not leave a task behind, and no thread may rely on it while it leaves. Each side
+//! writes before it reads ([`queue::waiters`](crate::queue)):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|

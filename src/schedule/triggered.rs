@@ -33,7 +33,7 @@ use crate::{
 };
 
 pub(crate) struct Triggered {
-    /// `Contained`: the closure is dropped with it, and if both drops panicked, the process would abort.
+    /// `Contained`, because the task's closure may be dropped with it: if both drops panicked, the process would abort.
     trigger: Contained<Box<dyn Trigger>>,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
@@ -106,7 +106,7 @@ pub(crate) struct WallView {
     pub(crate) state: WallState,
     /// When the run is due on the executor's clock, by the present estimate.
     pub(crate) due: Timestamp,
-    /// The latest moment at which a worker has to take the task, if only to check the clock.
+    /// The moment by which a worker has to take the task, if only to check the clock.
     pub(crate) look: Timestamp,
 }
 
@@ -121,7 +121,8 @@ pub(crate) enum WallState {
 }
 
 impl Triggered {
-    /// Asks the trigger for its first run. Returns that run's moment too; `None` if there is no first run. User code.
+    /// Returns the schedule of a trigger, and the moment of its first run; `None` if it has none. Calls user code, so
+    /// the caller holds no lock.
     pub(crate) fn new(
         mut trigger: impl Trigger,
         clock: &Clock,
@@ -182,7 +183,7 @@ impl Triggered {
         self.trigger.between(from.before(self.offset), to.before(self.offset))
     }
 
-    /// Returns `true` if a run must no longer start at `now`. User code: the caller holds no lock. See
+    /// Returns `true` if a run must no longer start at `now`. Calls user code, so the caller holds no lock. See
     /// [`Schedule::is_overdue`](super::Schedule::is_overdue).
     pub(crate) fn is_overdue(
         &mut self,
@@ -206,7 +207,8 @@ impl Triggered {
         missed.leaves_out(late, is_next_due)
     }
 
-    /// Returns how many moments were left out between the last run and `next`. User code: no lock is held.
+    /// Returns how many moments were left out between the last run and `next`. Calls user code, so the caller holds no
+    /// lock.
     pub(crate) fn skipped(&mut self, next: Timestamp, clock: &Clock) -> u64 {
         let Some(last) = self.last else { return 0 };
         let next = next.before(self.offset);
@@ -222,7 +224,7 @@ impl Triggered {
     }
 
     /// Asks the trigger again for a run that has not taken place. If it answers `None`, the plan on the wall clock
-    /// stands. User code: no lock is held.
+    /// stands. Calls user code, so the caller holds no lock.
     pub(crate) fn ask_again(
         &mut self,
         clock: &Clock,
@@ -287,7 +289,7 @@ impl Triggered {
         }
     }
 
-    /// Drops the trigger's own plan: the next run is planned without it, on the executor's clock.
+    /// Drops the trigger's plan: the next run is planned without the trigger, on the executor's clock.
     pub(crate) fn leave_plan(&mut self) {
         (self.wall, self.offset) = (None, Duration::ZERO);
     }

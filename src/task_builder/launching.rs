@@ -282,7 +282,7 @@ fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing,
     })
 }
 
-/// Resumes a panic of user code in a submission. Drops what the task holds first, since those drops may panic as well.
+/// Resumes a panic of user code in a submission. Before that, drops what the task holds: those drops may panic, too.
 #[cold]
 fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);

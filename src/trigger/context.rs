@@ -1,8 +1,8 @@
 //! The context that a trigger is given, and its answer.
 //!
 //! A moment of the wall clock is computed when the trigger asks for it. After a run that was planned on that clock, the
-//! run's own moments are used: with inexact ones, a trigger that walks from moment to moment could return the same
-//! moment twice.
+//! run's own moments are used: computed moments are inexact, so a trigger that walks from moment to moment could return
+//! one of them twice.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -134,7 +134,7 @@ pub struct Retry<G> {
     backoff: Backoff,
     /// The moment of the last run that the inner trigger planned, also on the wall clock if it was planned there.
     origin: (Timestamp, Option<SystemTime>),
-    /// How many attempts at that run have failed in a row, up to the last one.
+    /// How many attempts at the run of `origin` have failed in a row, up to the last one.
     failed: u32,
     /// `true` if the planned run is another attempt, and not a run that the inner trigger planned.
     is_attempt: bool,

@@ -33,7 +33,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Returns `true` if a worker's wait is stuck: only a worker of the pool can do what is awaited, and has not done so.
+/// Returns `true` if a worker's wait is stuck: only a worker of the pool can do what is awaited, and none has done it.
 /// The argument says whether the pool has a timer thread. The pool cannot foresee a cancellation by another thread.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
@@ -151,7 +151,7 @@ impl Workers {
         }
     }
 
-    /// Lets the workers that stay because all others wait ask again. Called when such a wait has ended.
+    /// Makes workers ask again if they stay because all others wait. Called when one of those waits has ended.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
@@ -220,7 +220,8 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true` if workers that stay for tasks must ask again; `has_at_least` says whether that many are pending.
+    /// Returns `true`, and withdraws the reason, if workers that stay for tasks must ask again. `has_at_least(n)` says
+    /// whether at least `n` tasks are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
