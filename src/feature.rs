@@ -1,4 +1,4 @@
-//! The features that only some tasks have, and that decide about the runs of those tasks: one module each.
+//! The features that only some tasks have, and that can refuse, delay or end runs: one module each.
 //!
 //! A module holds everything about its feature: the methods of the builder and of the handles, the code that the core
 //! calls for a task, and the state that the pool keeps. The rest of the crate reaches the features through two lists.
@@ -7,8 +7,8 @@
 //! lists, and a few lines elsewhere.
 //!
 //! A feature knows the task, but as a rule no other feature; one exception is [`control`], which asks whether the task
-//! has a gate. The seam is not public, since no user code may run under a lock; user code decides about runs through a
-//! [`gate`]. `feature/tests/rate.rs` is a feature for the tests alone: a rate limit.
+//! has a gate. The interface between core and features is not public, since no user code may run under a lock; user
+//! code controls runs through a [`gate`]. `feature/tests/rate.rs` is a feature for the tests alone: a rate limit.
 
 mod at_shutdown;
 mod control;
@@ -147,7 +147,7 @@ impl PoolExtensions {
         Self { timeouts: Timeouts::new(stripes, lead), groups: Groups::default() }
     }
 
-    /// Returns the queue of time limits of a pool without threads, from which the pool's driver takes.
+    /// Returns the queue of time limits, for the driver of a pool without threads to take from.
     pub(crate) fn alarms(&self, clock: &Clock) -> Arc<DelayedWorkQueue<Arc<Task>>> {
         self.timeouts.do_without_thread(clock)
     }
@@ -156,13 +156,13 @@ impl PoolExtensions {
         self.timeouts.exceeded.number()
     }
 
-    /// Called when the core pool size has changed.
+    /// Tells the groups the new core pool size.
     pub(crate) fn on_resize(&self, pool: &Pool) {
         // Of two threads that do this at once, the one that locks a group later reads the newer number.
         self.groups.tell(&mut |roll| roll.workers = pool.workers.wanted());
     }
 
-    /// Called at a shutdown. Returns the deferred end of the tasks in paused groups that the shutdown does not keep.
+    /// Tells the groups of a shutdown. Returns deferred work: to end the tasks in paused groups, unless they are kept.
     pub(crate) fn on_shutdown(&self, pool: &Arc<Pool>, keeps: Keeps) -> Deferred {
         let mut deferred = Deferred::default();
         self.groups.tell(&mut |roll| {
@@ -173,7 +173,7 @@ impl PoolExtensions {
         deferred
     }
 
-    /// Called when the pool has given its pending tasks back.
+    /// Empties the groups of all but running tasks, since the pool has given its pending tasks back.
     pub(crate) fn on_drain(&self) {
         self.groups.tell(&mut Roll::dissolve);
     }

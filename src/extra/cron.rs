@@ -7,15 +7,15 @@
 //! # The walk
 //!
 //! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the walk goes from one such
-//! [`Stretch`] of time to the next, and in each only searches the [fields]. Only a stretch's two ends are special:
+//! [`Stretch`] of time to the next, and searches the [fields] in each. Only a stretch's two ends are special:
 //!
 //! * **A stretch begins with a gap** if its offset is greater than the one before: the clock never shows the times in
 //!   between. With [`Missing::Next`], it begins with one run if any missing time or the first time shown matches.
 //! * **A stretch begins with a fold** if its offset is less: the clock shows the times in between again. With
 //!   [`Repeated::First`] they are left out of this stretch, and with [`Repeated::Last`] out of the one before.
 //!
-//! Whether a change is called daylight saving makes no difference. The walk ends because the search in the fields ends;
-//! only an expression whose times are always missing and skipped takes the walk to the year 9999.
+//! Whether a change is called daylight saving makes no difference. The walk ends because the search of the fields does.
+//! Only if [`Missing::Skip`] leaves out all times of the expression does the walk go on to the year 9999.
 
 mod expression;
 mod fields;
@@ -144,17 +144,17 @@ pub enum Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Repeated {
-    /// Repeated times run the first time.
+    /// The task runs when the clock first shows the time.
     First,
-    /// Repeated times run the second time.
+    /// The task runs when the clock shows the time again.
     Last,
-    /// Repeated times run both times.
+    /// The task runs both times.
     Both,
 }
 
 const MOST_COUNTED: usize = 1_000;
 
-/// If the clock is set back further than this, it was wrong, and earlier runs do not count. This is cronie's limit.
+/// As in cronie, if the clock is set back further than this, its old time counts as wrong, and runs may repeat.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
@@ -243,7 +243,7 @@ impl Cron {
 }
 
 /// Answers with the first moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set back by at
-/// most three hours, an expression that runs repeated times only once repeats no run.
+/// most three hours, no run is repeated, unless the policy is [`Repeated::Both`].
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();

@@ -18,12 +18,13 @@
 //!
 //! # What reopens the word
 //!
-//! * **The extender** of a one-shot task does not, since the task ends with that run. In a series, each run that is let
-//!   pass at once is under a [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run has ended or did
-//!   not take place after all. So an extension during a run is refused, and one after the run puts off the next.
-//! * **Calls**: the next call does, with its own moment. The task is on demand, and a call that finds no other call
-//!   waiting asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * **The extender's gate** does if asked while the word is closed: the lease was lost, or the answer came later.
+//! * **The extender** of a one-shot task does not reopen the word after the run, which ends the task. In a series, each
+//!   run that the gate lets pass at once has a [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run
+//!   has ended or did not take place after all. So an extension during a run is refused, and one after the run puts off
+//!   the next.
+//! * **Calls**: the next call reopens it, with its own moment. The task is on demand, and a call that finds no other
+//!   call waiting asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
+//! * **The extender's gate** reopens it if asked while it is closed: the lease was lost, or the answer came later.
 //! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for

@@ -32,7 +32,7 @@ pub(crate) enum AtShutdown {
 }
 
 impl AtShutdown {
-    /// Returns the reason for queuing such a task again, in place of `why`. A closed queue judges the task by it.
+    /// Returns the reason for queuing the task again, in place of `why`. A closed queue judges the task by that reason.
     pub(crate) fn reason(self, why: Requeue) -> Requeue {
         use Requeue::{Kept, NextRun, PutOff, SeriesTurn, Turn, Unkept};
         match (self, why) {

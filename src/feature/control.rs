@@ -82,7 +82,7 @@ impl Change {
     }
 }
 
-/// The requests to a task that its entry does not show. A task without a trigger gets this with its first request.
+/// The requests to a task that its entry does not show. A task without a trigger gets this with its first such request.
 #[derive(Default)]
 pub(crate) struct Control {
     /// `true` for a series that stands for a one-shot task at a wall-clock moment.
@@ -102,7 +102,7 @@ pub(crate) struct Control {
     plan_on_wall: Option<Box<WallPlan>>,
     /// The latest moment for the next run, if one was requested. `Some` only while a worker has the task.
     within: Option<Timestamp>,
-    /// `true` if `plan` comes from a request, and not from the schedule.
+    /// `true` if `plan` comes from a request, and not from the schedule. Set only while a worker has the task.
     leaves_wall: bool,
     /// The schedule from the next run on, if another was set. `Some` only while a worker has the task.
     schedule: Option<Schedule>,

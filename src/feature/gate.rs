@@ -12,9 +12,10 @@
 //! # The order of events
 //!
 //! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock was
-//! set back to a time before the run's moment, if the task waits for its group, if the run is overdue, or if the task's
-//! own token is cancelled. Then come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the
-//! body, the body, the hook after the run, and [`Lease::leave`]; only then does the outcome of the run become visible.
+//! set back to a time before the run's moment, if the task waits for its group, if the run is past its [starting
+//! deadline](crate::MissedRuns), or if the task's own token is cancelled. Then come [`RunGate::enter`],
+//! [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after the run, and
+//! [`Lease::leave`]; only then does the outcome of the run become visible.
 //!
 //! # Ticks
 //!
@@ -50,8 +51,8 @@
 //! on waiting through a pause. A manual clock does not wait for a reply.
 //!
 //! The reply and the entry share a slot. Its lock orders the thread that answers and the thread that ends the wait: the
-//! one that locks it later sees what the other has done. So an answer reaches only the run for which it was given;
-//! otherwise, [`Lease::leave`] is called for the lease in it.
+//! one that locks it later sees what the other has done. So an answer reaches only the run for which it was given. If
+//! that run no longer waits, [`Lease::leave`] is called for a lease in the answer.
 //!
 //! # A lease that is lost before the body
 //!
@@ -224,8 +225,8 @@ pub trait Lease: Send + Sync + 'static {
         None
     }
 
-    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, which then does not take
-    /// place; the task can ask with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
+    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, and if so does not start
+    /// it; the task can ask with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
     fn is_lost(&self) -> bool {
         false
     }
@@ -267,8 +268,8 @@ pub enum RunEnd<'a> {
     Completed,
     /// The run has failed: its body, or the hook before it, panicked or returned an `Err`.
     Failed(&'a Failure),
-    /// The run did not take place: its task ended or the run became overdue while the gate was asked, or the lease was
-    /// lost or panicked.
+    /// The run did not take place: while the gate was asked, the task ended or the starting deadline passed; or the
+    /// lease was lost or panicked.
     NotRun,
 }
 

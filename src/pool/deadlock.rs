@@ -15,8 +15,9 @@
 //!
 //! A worker is on the list for as long as it waits, and is added under the list's lock, so of two workers that complete
 //! a cycle only the second sees the whole cycle. That worker copies the list, and checks each entry outside the lock.
-//! What is done stays done. So an entry that is not done when it is checked was not done when the list was copied, and
-//! its waiter was waiting. If that holds for all entries, all workers were waiting at that time.
+//! What an entry waits for happens once and cannot be undone. So if it has not happened when the worker checks the
+//! entry, it had not happened when the worker copied the list, and the waiter of that entry was waiting. If that holds
+//! for all entries, all workers were waiting at that time.
 //!
 //! # Why no wait relies on a worker that never comes
 //!

@@ -246,7 +246,7 @@ impl<'a> Piece<'a> {
         Some((self.part(before), self.part(after)))
     }
 
-    /// Returns the piece without `letter` at its end; `None` if it does not end with it, or if nothing is left.
+    /// Returns the piece without a final `letter`, in upper or lower case; `None` if there is none, or nothing is left.
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))

@@ -2,7 +2,7 @@
 //!
 //! Times are civil times without a zone, in seconds since the beginning of 1970. Every day has 86,400 seconds, and no
 //! second is missing or comes twice. For each month, the day fields become one word with a bit for each matching day,
-//! so the search looks at months and never at days.
+//! so the search goes from month to month, and not from day to day.
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
 //! on. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All others
@@ -146,7 +146,7 @@ impl Month {
         (self.first + day - 1) % 7
     }
 
-    /// Returns the bit of the weekday (Monday to Friday) nearest to a day in the same month; no bit if the month does
+    /// Returns the bit of the weekday (Monday to Friday) in this month that is nearest to `day`; 0 if the month does
     /// not have that day.
     fn weekday_nearest(self, day: u32) -> u64 {
         let nearest = match self.weekday(day) {
@@ -166,7 +166,7 @@ fn next_bit(set: u64, from: i64) -> Option<i64> {
     (rest != 0).then(|| from + i64::from(rest.trailing_zeros()))
 }
 
-/// Returns the first second of a day; `None` after the year 9999.
+/// Returns the first second of a day; `None` if a [`Timestamp`] cannot represent it.
 fn midnight(date: Date) -> Option<i64> {
     Some(Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second())
 }

@@ -8,12 +8,12 @@ use std::{fmt, time::Duration};
 
 /// The width of the first buckets in nanoseconds, as an exponent of two.
 const UNIT: u32 = 6;
-/// The number of buckets of one width, from one power of two to the next, as an exponent of two.
+/// The number of buckets from one power of two to the next, as an exponent of two.
 const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. Longer durations count in the last bucket.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// Returns the bucket of a duration: the eight leading bits of its units, and how many bits follow, select it.
+/// Returns the bucket of a duration, given by the eight leading bits of its length in units and by how many follow.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let units = nanos.min(HIGHEST) >> UNIT;

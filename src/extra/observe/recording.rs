@@ -1,8 +1,8 @@
 //! Records an executor's runs, with a recorder for each thread, for each name that is kept apart, and for each group.
 //!
-//! A thread's seat has the thread's own recorder and those of its latest task name and group. Only a snapshot contends
-//! for the lock of the first; threads share the other two. When a thread has ended, its recorder goes to the next new
-//! thread.
+//! A thread's seat has the thread's own recorder and those of its latest task name and group. A thread contends for the
+//! lock of its own recorder only with a snapshot; threads share the other two recorders. When a thread has ended, its
+//! recorder goes to the next new thread.
 //!
 //! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's recorder takes
 //! a run *as well*, and the total leaves that recorder out. So no run counts twice.
@@ -85,7 +85,7 @@ impl Records {
         Seat { of: Arc::downgrade(self), own, named: None, grouped: None }
     }
 
-    /// Returns the recorder of a name, made on first use; `None` if there are already as many names as are kept apart.
+    /// Returns the recorder of a name, made on first use; `None` for a new name once `most_names` have one.
     fn of_name(&self, name: &str) -> Option<Arc<Recorder>> {
         let mut names = locked(&self.names);
         if !names.contains_key(name) && names.len() < self.most_names {

@@ -1,8 +1,8 @@
 //! Reports each run that takes its set time or longer: once, and while the run goes on.
 //!
-//! The watch is code around each run. When a run begins, it schedules a call on the [watcher](Watcher) for the moment
-//! at which the time is up; when the run ends, it cancels that call and checks the clock. So the watcher reports the
-//! run or, if its thread is late or cannot be started, the worker does. The first to report sets `is_told`.
+//! The watch is code around each run. When a run begins, the watch schedules a call on the [watcher](Watcher) for the
+//! moment at which the time is up; when the run ends, the watch cancels that call and checks the clock. So the watcher
+//! reports the run or, if its thread is late or cannot be started, the worker does. The first to report sets `is_told`.
 
 use std::{
     fmt,

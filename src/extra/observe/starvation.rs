@@ -3,10 +3,10 @@
 //! Starvation begins when a task falls due or, if that is later, when a worker last took a task. It ends when a worker
 //! takes a task. The watch reports this after the set time, and again each time the wait has doubled.
 //!
-//! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which
-//! due task is first, and when a worker last took a task. So the check knows for how long the executor has been
-//! starving, and when the next check has to run: one per set time, however busy the executor is. A check that finds an
-//! idle worker does not arm another; the next worker that takes a task does.
+//! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It determines whether a worker is idle,
+//! which due task is first, and when a worker last took a task. So the check knows how long the executor has been
+//! starving, and when the next check has to run. How many checks run depends on the set time, and not on how many tasks
+//! the executor runs. A check that finds an idle worker does not arm another; the next worker that takes a task does.
 //!
 //! # Why no starvation is missed
 //!

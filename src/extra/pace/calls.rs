@@ -96,8 +96,8 @@ impl Calls {
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// Called when the user's gate has put the run off. If calls are waiting, opens the word again, so that more can
-    /// join.
+    /// Called when the user's gate has put the run off, or has skipped an extra run. If calls are waiting, opens the
+    /// word again, so that more can join.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {

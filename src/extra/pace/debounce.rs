@@ -1,4 +1,4 @@
-//! Debounce: one run once the calls have stopped. Throttle: a run for the first call, and at most one per period.
+//! Debounce: one run after the calls have stopped. Throttle: a run for the first call, and at most one per period.
 //!
 //! ```text
 //!   calls      │ │ │       │             │

@@ -8,7 +8,7 @@
 //! # Why each future comes out once
 //!
 //! A future's number is pending before its task knows the waker. The waker's first call moves the future in one step; a
-//! second call finds nothing. If the number is gone when the future is put in place, the task has already ended.
+//! second call finds nothing. If the number is gone when `push` puts the future in place, the task has already ended.
 //!
 //! # Why no wake-up is lost
 //!
@@ -222,7 +222,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Announces that the calling thread is about to wait without a limit for `token`, which is already listed.
+    /// Announces that this thread will wait without a limit for the listed `token`. Fails if the wait could never end.
     fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
         let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
@@ -316,7 +316,7 @@ impl<T> Wake for CompletionWaker<T> {
 /// A thread or a future that takes from the queue. Dropping this takes it off the list of takers.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
-    /// Zero while the taker is not on the list.
+    /// Zero until the taker is first listed, and once it has its answer.
     number: u64,
 }
 

@@ -1,7 +1,7 @@
-//! A task that waits in the queue: its plan, the other requests, and how a change moves it.
+//! A task that waits in the queue: its plan, the requests to it, and how a change moves its entry.
 //!
-//! A [`Standing`] is plain data: when the planned run is and what else a caller has asked for, from which follows when
-//! the entry is due. [`control`](super) derives a standing from the entry and the fields of `Control`, applies a
+//! A [`Standing`] is plain data: when the planned run is, and what else callers have asked for. Together they determine
+//! when the entry is due. [`control`](super) derives a standing from the entry and the fields of `Control`, applies a
 //! [change](Change) to it, and moves the entry accordingly, in one step under the locks of the task and of the queue.
 
 use super::Change;
@@ -18,7 +18,7 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// The moment for which an extra run was requested, or to which its gate has put it off.
     pub(super) extra: Option<Timestamp>,
-    /// The moment requested for a run that was planned for then or earlier: the policy for missed runs counts from it.
+    /// The moment requested for a run planned for this moment or earlier: the policy for missed runs counts from it.
     pub(super) asked: Option<Timestamp>,
 }
 

@@ -17,8 +17,8 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! The worker leaves an [overdue](crate::schedule) run out before it calls `enter`, so that the gate claims no tick in
-//! vain. After the answer, it leaves out a run that has become overdue meanwhile.
+//! Before it calls `enter`, the worker leaves out a run that is past its [starting deadline](crate::schedule), so that
+//! the gate claims no tick in vain. After the answer, it leaves out a run whose deadline has passed meanwhile.
 //!
 //! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call to the gate or its
 //! lease. A thread that ends the task before that step keeps the body from running; a later one finds the body running.
@@ -29,18 +29,19 @@
 //!
 //! To ask the gate again later, the worker queues the entry with another deadline. [`Asked`] keeps the moment the run
 //! was planned for, how often the gate was asked, and the deadline the task was queued for. A worker that takes the
-//! task for exactly that deadline has the same tick, unless the task was given another plan in between: that makes it
+//! task for exactly that deadline has the same tick, unless the task was given another plan in between, which begins
 //! another tick, even at the same moment. An extra run has its own tick, beside the plan's.
 //!
 //! # An answer that comes later
 //!
 //! Until a gate has answered, its task is in the queue, due at the moment for which it was taken, but
 //! [parked](crate::entry::Timing). The answering thread puts the answer into the slot first, and then lets the task go
-//! as a group does: it waits for the task's lock. It then finds the entry in the queue, or a worker has the task, and
-//! will see the answer when it queues the task. So no answer is overlooked.
+//! as a group does: it waits for the task's lock. Then either that thread finds the entry in the queue, or a worker has
+//! the task and will see the answer when it queues the task. So no answer is overlooked.
 //!
-//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that
-//! gives the entry another moment ends the wait, under the task's lock, and lets the entry go if it was parked.
+//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at the moment for which the worker
+//! took it. Each step that gives the entry another moment ends the wait, under the task's lock, and lets the entry go
+//! if it was parked.
 //!
 //! # The token of a leased run
 //!
@@ -110,7 +111,7 @@ impl Gated {
         Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
-    /// Drops the plan's tick if it `is_replanned`. Takes the awaited answer if its tick is not the one at `due`.
+    /// Drops the tick of a plan that `is_replanned`. Takes the awaited answer out unless its tick is the one at `due`.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         let Self { ticks, awaited, .. } = self;
         ticks[0].take_if(|_| is_replanned);

@@ -88,7 +88,8 @@ impl Membership {
         }
     }
 
-    /// Called before the member can leave after this run, so the group never counts a failed task without a failed run.
+    /// Counts the run in the group's totals. Called before the member can leave, so that the group never counts a
+    /// failed task but not its failed run.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
         if call.is_run && !self.has_left && !call.run.is_by_hand() {
             let mut roll = self.group.roll();

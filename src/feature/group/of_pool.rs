@@ -11,8 +11,9 @@
 //! ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed the queue would have kept the task.
 //!
 //! A member that is parked because its group is *paused* is treated like a paused task, as not yet due: a shutdown ends
-//! it unless it keeps such tasks. The group learns of this under its lock. From then on it also ends such members that
-//! come later, and is never paused again. So pausing a group delays termination only where pausing a task would.
+//! it unless it keeps such tasks. The group learns of the shutdown under its lock. From then on it also ends such
+//! members that come later, and is never paused again. So pausing a group delays termination only where pausing a task
+//! would.
 
 use super::{GroupState, Roll, roll::Member};
 use crate::{

@@ -337,7 +337,8 @@ impl Roll {
         listed
     }
 
-    /// Stops admitting submissions, and ends a pause. Calls off members neither kept nor running; returns all not kept.
+    /// Stops admitting submissions, and ends a pause. Calls off the members that are neither kept nor running, and
+    /// returns all that are not kept.
     pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Vec<Member> {
         let keeps = keeps.narrow(&mut self.keeps);
         self.is_paused = false;

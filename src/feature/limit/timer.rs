@@ -14,8 +14,8 @@
 //!
 //! A thread is counted before its start, so that no two threads start one for the same reason. The thread factory may
 //! lose a thread although it reported no error: then the drop of the [`TimerThread`], which has not run, takes the
-//! thread off the count and starts another, whether or not a limit is pending, because a submission that has seen the
-//! thread counted may be about to arm one.
+//! thread off the count and, if no other thread is free, starts one. It does so even if no limit is pending, because a
+//! submission that has seen the thread counted may be about to arm a limit.
 //!
 //! # The end
 //!
@@ -179,7 +179,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Returns `None` if the queue was never made, because the pool was already closed.
+    /// Returns the pool's timer; `None` if the queue was never made: no task has had a limit, or the pool was closed.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
