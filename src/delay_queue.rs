@@ -1,4 +1,4 @@
-//! [`DelayQueue`]: a queue that delays values, without an executor.
+//! [`DelayQueue`]: a queue that holds each value until its deadline. It needs no executor.
 //!
 //! Any number of threads and async tasks can insert and take elements. An element can be taken once its deadline has
 //! come. Elements leave in the order of their deadlines, and those with equal deadlines in the order of insertion.
@@ -456,7 +456,7 @@ impl<T> IntoIterator for DelayQueue<T> {
     type Item = Queued<T>;
     type IntoIter = Iter<T>;
 
-    /// Iterates over all elements, in the order in which [`remove_all`](Self::remove_all) returns them.
+    /// Iterates over all elements, in the order in which they would have been taken.
     fn into_iter(self) -> Iter<T> {
         self.remove_all().into_iter()
     }

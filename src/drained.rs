@@ -1,9 +1,9 @@
 //! Drained tasks: those that no executor will run, because `shutdown_now` returned them or because they were not
 //! admitted.
 //!
-//! Running or dropping a [`DrainedTask`] completes its future, so no thread waits forever. A submission moves its
-//! closure into a task before the pool decides about the task. When the pool rejects it, the submission's error
-//! ([`RejectedExecutionError`]) owns the task, and is `Send + Sync` whatever the closure captured.
+//! Running or dropping a [`DrainedTask`] completes its future, so no thread waits for it forever. A submission moves
+//! its closure into a task before the pool decides whether to admit it. If the pool rejects the task, the submission's
+//! error ([`RejectedExecutionError`]) owns the task, and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
@@ -146,12 +146,12 @@ impl fmt::Debug for DrainedTasks {
 /// ```
 #[must_use = "dropping a pending task cancels it"]
 pub struct DrainedTask {
-    /// `None` once the task has been run.
+    /// `None` once the task has been taken out, to be run or offered to the pool again.
     pub(crate) task: Option<Arc<Task>>,
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
-    /// The reason for which the task is cancelled when this is dropped or, for a series, after its one run by hand.
+    /// The reason for cancelling the task when this is dropped, or when a run by hand does not end the task.
     reason: CancelReason,
 }
 

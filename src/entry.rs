@@ -2,7 +2,8 @@
 
 use crate::time::Timestamp;
 
-/// Identifies one entry of the queue: the slot locates it, and the sequence number shows that it is still the same.
+/// Identifies one entry of the queue: the slot locates it, and the sequence number shows whether the slot still
+/// contains that entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) slot: u32,
@@ -19,7 +20,7 @@ impl Ticket {
         self.slot != u32::MAX
     }
 
-    /// Returns the ticket of the same entry in `slot`; this ticket if `slot` is `None`.
+    /// Returns the entry's ticket after a move to `slot`, or this ticket if `slot` is `None`.
     pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
         Self { slot: slot.unwrap_or(self.slot), ..self }
     }
@@ -51,8 +52,8 @@ impl Timing {
     }
 }
 
-/// An entry whose moment never comes is parked. (A submission with `Duration::MAX` is not: it makes
-/// `At(Timestamp::NEVER)`.)
+/// `Timestamp::NEVER` becomes `Parked`, any other timestamp `At`. (A submission with `Duration::MAX` does not use this
+/// conversion, and is not parked: its timing is `At(Timestamp::NEVER)`.)
 impl From<Timestamp> for Timing {
     #[inline]
     fn from(due: Timestamp) -> Self {
@@ -60,19 +61,20 @@ impl From<Timestamp> for Timing {
     }
 }
 
-/// Why an element is queued again. The number of each reason is a single bit, so that a queue can list [the reasons
-/// that it admits](crate::queue::Admission).
+/// Why an element is queued again. The number of each reason is a single bit, so that an
+/// [`Admission`](crate::queue::Admission) can be a set of reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {
     /// The element is between two runs of its series.
     NextRun = 2,
     /// The element runs once, and its run was put off; or it is a `retry` between two attempts.
     PutOff = 4,
-    /// The element runs once, is due, and has to wait for its turn, or for an answer.
+    /// The element is due, and has to wait for its turn or for an answer. It runs once, is a `retry`, or is kept by its
+    /// own policy.
     Turn = 8,
-    /// Like `Turn`, for an element of a series.
+    /// Like `Turn`, for any other element of a series.
     SeriesTurn = 16,
-    /// By the element's own policy, every graceful shutdown keeps the element, whatever it waits for.
+    /// The element is between two runs, or its run was put off. By its own policy, every graceful shutdown keeps it.
     Kept = 32,
     /// By the element's own policy, no shutdown keeps the element, whatever it waits for.
     Unkept = 64,
@@ -81,9 +83,9 @@ pub(crate) enum Requeue {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// The entry now waits for another moment, or is parked. Holds the new slot, if the slot has changed.
+    /// The entry now waits for the chosen moment, or is parked. Holds the new slot, if the slot has changed.
     To(Option<u32>),
-    /// The entry waits where it did: no other place was chosen, or there was no room.
+    /// The entry waits where it did, because no other place was chosen.
     Declined,
     Absent,
 }

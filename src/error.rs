@@ -1,5 +1,5 @@
 //! The errors of an executor and of its tasks. Errors that own a task are defined next to the calls that return them.
-//! The `Display` of an error says what happened, and what to do about it.
+//! The `Display` of an error says what happened, and what the caller can do about it, if anything.
 //!
 //! A [`Failure`] says why a run or a hook failed, or why a periodic task ended. Of its four kinds, only a panic has a
 //! payload. A payload is a user's value, so the crate reads and drops it through [`unwind`](crate::unwind).
@@ -34,8 +34,8 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The task failed: it panicked, or a run of a repeated task returned an `Err` or exceeded its time limit, and the
-    /// task's [policy](crate::FailurePolicy) ended it.
+    /// The task failed: a one-shot task panicked, or the [policy](crate::FailurePolicy) of a repeated task ended it
+    /// after a panic, an `Err`, or a run that exceeded its time limit.
     Failed(Failure),
     /// The [trigger](crate::Trigger) of a repeated task has no next run, and no run has returned a value.
     Exhausted,
@@ -192,7 +192,7 @@ impl Failure {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
-    /// Makes a failure without a value: no code failed, or the `Err` has been dropped.
+    /// Makes a failure with neither a payload nor an error: no code failed, or the `Err` has been dropped.
     pub(crate) fn of_nothing(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
         Self::new(kind, message, Origin::Nothing)
     }
@@ -286,21 +286,22 @@ impl fmt::Debug for Failure {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A caller called `cancel`, dropped a future that [cancels](crate::ScheduledFuture::cancel_on_drop), or cancelled
-    /// the task's token.
+    /// User code cancelled the task, its token or all tasks of its group, or dropped a future that
+    /// [cancels](crate::ScheduledFuture::cancel_on_drop) the task.
     Requested,
-    /// The executor was shut down, and its policies did not keep the task; or it had no worker left for the task, and
-    /// could start none.
+    /// The executor was shut down. Its policies did not keep the task, or it had no worker left for the task and could
+    /// not start one.
     Shutdown,
     /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the task's
-    /// [`DrainedTask`](crate::DrainedTask) was dropped, or the task was periodic and has had its last run.
+    /// [`DrainedTask`](crate::DrainedTask) was dropped; or a worker had taken the task, and it was still to run, or to
+    /// run again.
     ShutdownNow,
-    /// The executor was dropped before the task was due.
+    /// The executor was dropped. The task was not yet due, or no worker was left for it and none could be started.
     ExecutorDropped,
     /// The task was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,
-    /// The executor's [handler](crate::RejectedExecutionHandler) dropped the rejected task, or dropped this one to make
-    /// room for another.
+    /// The task was rejected and then dropped, for instance by the executor's
+    /// [handler](crate::RejectedExecutionHandler); or the handler discarded it to make room for another task.
     Rejected,
     /// The [timeout](crate::TaskBuilder::timeout) of the task expired.
     TimedOut,
@@ -355,8 +356,8 @@ pub enum RejectionReason {
     GroupShutdown,
     /// The task's [group](crate::Group) belongs to another executor.
     ForeignGroup,
-    /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica: it has
-    /// [jitter](crate::Trigger::jitter) without a seed, and the task has no name.
+    /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica. For example,
+    /// it has [jitter](crate::Trigger::jitter) without a seed, and the task has no name.
     UnsharedTrigger,
 }
 

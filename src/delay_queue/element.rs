@@ -1,5 +1,5 @@
-//! The types that concern a single element: its key, the forms in which it leaves the queue, the traits for its
-//! deadline and for its inspection, and the error that returns it when the queue refuses it.
+//! The types for a single element: its key, the forms in which it leaves the queue, the traits that give its deadline
+//! and permit its inspection, and the error that hands back a refused element.
 
 use std::{
     error::Error,

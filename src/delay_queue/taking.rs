@@ -1,15 +1,15 @@
 //! Taking expired elements: one at a time, with or without blocking, in async code on any runtime, and all at once.
 //!
 //! A thread that waits for an element can sleep until a deadline. A future or a stream waits in the same way
-//! (`queue/waiting.rs`), but cannot sleep: it sets a [`WaiterAlarm`], which calls its waker. Of all tasks that await
-//! one queue, usually only two have alarms, the leader and its deputy (`queue/waiters.rs`), so there are few.
+//! (`queue/waiting.rs`), but cannot sleep: it sets a [`WaiterAlarm`], which calls its waker. Alarms are few: of all
+//! tasks that await one queue, usually only the leader and its deputy have one (`queue/waiters.rs`).
 //!
 //! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. That thread
 //!   starts with the first alarm, sleeps while there is none, and never ends.
-//! * A manual clock keeps its own alarms, and the thread that moves it calls the wakers.
+//! * A manual clock keeps its own alarms, and the thread that moves the clock calls the wakers.
 //!
-//! If the thread for the system's clock cannot start, the waker is called at once: the task polls, finds nothing, and
-//! sets another alarm, which is another attempt to start the thread. That keeps a core busy, but no wake-up is late or
+//! If the thread for the system's clock cannot start, the waker is called at once. Then the task polls, finds nothing,
+//! and sets another alarm, which tries to start the thread again. That keeps a core busy, but no wake-up is late or
 //! lost. A waker that blocks delays all alarms on the system's clock, as it would block the thread of any runtime.
 
 use std::{
@@ -315,7 +315,7 @@ impl<T> fmt::Debug for ExpirationStream<'_, T> {
     }
 }
 
-/// An alarm that has been set. Dropping this cancels the alarm. See the [module](self).
+/// The guard of an alarm that has been set. Dropping the guard cancels the alarm. See the [module](self).
 struct WaiterAlarm {
     clock: Clock,
     id: PlaceId,
@@ -357,8 +357,8 @@ impl SystemAlarms {
         ALARMS.get_or_init(|| Self { clock: Clock::system(), list: Watched::default() })
     }
 
-    /// Sets an alarm for a deadline of `clock`; the first alarm starts the thread. Returns the waker if the thread
-    /// cannot start.
+    /// Sets an alarm for `deadline`, a timestamp of `clock`. The first alarm starts the thread. Returns the waker if
+    /// the thread cannot start.
     fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
         let mut list = self.list.lock();

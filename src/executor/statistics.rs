@@ -1,12 +1,12 @@
 //! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, the running
 //! and the pending tasks, and how `serde` writes them.
 //!
-//! The counts are read under the lock of the workers and all locks of the queue, taken in this order: meanwhile no
-//! worker is added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
-//! is neither counted as ended nor back in the queue, is *active*:
+//! The counts are read under the lock of the workers and all locks of the queue, taken in that order. So while the
+//! counts are read, no worker is added or removed, and no task is admitted, taken, queued again or removed. A task that
+//! has been taken, and is neither counted as ended nor back in the queue, is *active*:
 //!
 //! ```text
-//!   active = taken − returned − ended        (each worker counts the ends of tasks: `crate::statistics`)
+//!   active = taken − requeued − ended        (each worker counts the ends of tasks: `crate::statistics`)
 //! ```
 //!
 //! So every snapshot satisfies the equations and bounds that [`Statistics`] documents. `active <= pool_size` holds
@@ -325,8 +325,8 @@ impl Deref for PendingTask {
     }
 }
 
-/// One line for a log, with the current state, and the rest as of the snapshot: `2v-9qk0 "tea" (paused): due in 58.5s,
-/// runs 1`.
+/// One line for a log: `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`. The state is the task's current one; the rest is
+/// as of the snapshot.
 impl fmt::Display for PendingTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let task = TaskSummary::new(self.id().0, self.name());
