@@ -1,8 +1,8 @@
 //! Features that use only the public names of the crate.
 //!
-//! From `crate::`, these modules use only what `lib.rs` exports, and `tests/proof/doors` compiles the same files
-//! outside the crate, so a user can copy a file and change the feature. The methods that offer [`pace`] and
-//! [`together`] are here; those that offer [`observe`] are in `observing.rs`.
+//! Of the crate, these modules use only what `lib.rs` exports: `tests/proof/doors` compiles the same files outside it.
+//! So a user can copy a file and change the feature. The methods that offer [`pace`] and [`together`] are here; those
+//! that offer [`observe`] are in `observing.rs`.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;

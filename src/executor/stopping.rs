@@ -1,8 +1,8 @@
 //! Stopping an executor, by a method or by dropping its owner, and waiting for termination. The pool implements the
 //! protocol (`pool::shutdown`).
 //!
-//! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. The methods
-//! that consume the owner leave its drop nothing to do; any other drop follows its [`DropPolicy`].
+//! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. A method
+//! that consumes the owner takes its [`DropPolicy`] away, so its drop does nothing. Any other drop follows the policy.
 
 use std::{
     future::Future,
@@ -288,9 +288,10 @@ pub enum DropPolicy {
     /// Like [`Stop`](Self::Stop), but does not wait: if the process ends first, the tasks end with it.
     ShutdownBackground,
     /// [Closes](ScheduledThreadPoolExecutor::close) the executor. If the policies keep periodic tasks, the drop waits
-    /// until these have been cancelled.
+    /// until these have ended or been cancelled.
     Close,
-    /// Calls [`shutdown_now`](crate::Handle::shutdown_now), and cancels all pending tasks, even those already due.
+    /// Calls [`shutdown_now`](crate::Handle::shutdown_now) and cancels all pending tasks, even those already due. Does
+    /// not wait for running tasks.
     ShutdownNow,
 }
 

@@ -1,4 +1,4 @@
-//! The methods that submit: short forms of those of [`TaskBuilder`], where closures become tasks.
+//! The methods that submit a closure: short forms of the methods of [`TaskBuilder`], which makes the task.
 
 use std::{error::Error, time::Duration};
 

@@ -2,20 +2,20 @@
 //!
 //! An [expression] gives those times, as [fields] without a zone. The walk ([`first_from`]) finds the moments at which
 //! a clock in the zone shows these times. All moments are whole seconds. A trigger looks its zone up each time it is
-//! asked, so a long-lived process follows changed rules; if the zone has vanished, it uses the rules that it last had.
+//! asked, so a long-lived process follows changed rules. If the zone has vanished, the trigger uses its last rules.
 //!
 //! # The walk
 //!
 //! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the walk goes from one such
 //! [`Stretch`] of time to the next, and searches the [fields] in each. Only a stretch's two ends are special:
 //!
-//! * **A stretch begins with a gap** if its offset is greater than the one before: the clock never shows the times in
-//!   between. With [`Missing::Next`], it begins with one run if any missing time or the first time shown matches.
-//! * **A stretch begins with a fold** if its offset is less: the clock shows the times in between again. With
-//!   [`Repeated::First`] they are left out of this stretch, and with [`Repeated::Last`] out of the one before.
+//! * **A stretch begins with a gap** if its offset is greater than that of the stretch before: the clock skips some
+//!   times. With [`Missing::Next`], the stretch begins with one run if any of them, or the first time shown, matches.
+//! * **A stretch begins with a fold** if its offset is less: the clock shows some times again. With [`Repeated::First`]
+//!   they are left out of this stretch, and with [`Repeated::Last`] out of the stretch before.
 //!
-//! Whether a change is called daylight saving makes no difference. The walk ends because the search of the fields does.
-//! Only if [`Missing::Skip`] leaves out all times of the expression does the walk go on to the year 9999.
+//! Whether a change is called daylight saving makes no difference. The walk ends because every expression matches
+//! within 40 years. Only if [`Missing::Skip`] leaves out all its times does the walk go on to the year 9999.
 
 mod expression;
 mod fields;
@@ -154,7 +154,8 @@ pub enum Repeated {
 
 const MOST_COUNTED: usize = 1_000;
 
-/// As in cronie, if the clock is set back further than this, its old time counts as wrong, and runs may repeat.
+/// How far the clock can be set back without repeating runs. If it is set back further, the time that it showed before
+/// counts as wrong, as in cronie.
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
@@ -242,8 +243,8 @@ impl Cron {
     }
 }
 
-/// Answers with the first moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set back by at
-/// most three hours, no run is repeated, unless the policy is [`Repeated::Both`].
+/// Answers with the first matching moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set
+/// back by at most three hours, no run is repeated, unless the policy is [`Repeated::Both`].
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();

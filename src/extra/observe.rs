@@ -1,6 +1,6 @@
-//! Observes what an executor does: how late runs start and how long they take, metrics, slow runs, and starvation. The
-//! histograms and the starvation watch are observers like any user's; the executor's methods find them by type
-//! ([`Handle::observer`](crate::Handle::observer)).
+//! Features that observe an executor: histograms of how late runs start and how long they take, metrics, and reports of
+//! slow runs and of starvation. The histograms and the starvation watch are observers like any user's; the executor's
+//! methods find them by type ([`Handle::observer`](crate::Handle::observer)).
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 

@@ -2,8 +2,8 @@
 //!
 //! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently (a step after a
 //! single value, a descending range, a step larger than the field's range), and says what to write instead. Sunday is
-//! both 0 and 7, and a range may end with it, as in `FRI-SUN`, since all dialects agree on that. When the parser
-//! refuses an expression, it looks for signs of another program's syntax.
+//! both 0 and 7, as in cronie, and a range may end with it, as in `FRI-SUN`. If a refused expression shows signs of
+//! another program's syntax, the error says so.
 //!
 //! As in cronie, two things depend on how a field *begins*. If a day field begins with `*`, a day has to match both day
 //! fields; otherwise one of them is enough. An expression whose second, minute or hour field begins with `*` is a
@@ -246,7 +246,8 @@ impl<'a> Piece<'a> {
         Some((self.part(before), self.part(after)))
     }
 
-    /// Returns the piece without a final `letter`, in upper or lower case; `None` if there is none, or nothing is left.
+    /// Returns the piece without its final `letter`, in upper or lower case; `None` if it does not end with that
+    /// letter, or if nothing else is left.
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))

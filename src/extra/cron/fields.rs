@@ -6,7 +6,8 @@
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
 //! on. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All others
-//! match within 40 years, the rarest being a fifth Monday in February across a non-leap century year. So a search ends.
+//! match within 40 years, so every search ends. A fifth Monday in February can take 40 years, with a century year in
+//! between that is not a leap year.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 

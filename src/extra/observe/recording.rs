@@ -1,8 +1,8 @@
 //! Records an executor's runs, with a recorder for each thread, for each name that is kept apart, and for each group.
 //!
-//! A thread's seat has the thread's own recorder and those of its latest task name and group. A thread contends for the
-//! lock of its own recorder only with a snapshot; threads share the other two recorders. When a thread has ended, its
-//! recorder goes to the next new thread.
+//! Each thread has a [`Seat`], a thread-local with the thread's own recorder and those of the task name and the group
+//! that it recorded last. A thread contends for the lock of its own recorder only with a snapshot; threads share the
+//! other two recorders. When a thread has ended, its recorder goes to the next new thread.
 //!
 //! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's recorder takes
 //! a run *as well*, and the total leaves that recorder out. So no run counts twice.
@@ -27,7 +27,8 @@ struct Records {
     most_names: usize,
     threads: Mutex<Vec<Arc<Recorder>>>,
     names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
-    /// The groups' recorders, by the address of the group's name, which is unique while a reference to the name exists.
+    /// The groups' recorders, by the address of the group's name. The weak reference in each entry keeps that address
+    /// from being used again.
     groups: Mutex<HashMap<usize, OfGroup>>,
 }
 

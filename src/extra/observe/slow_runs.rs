@@ -1,4 +1,4 @@
-//! Reports each run that takes its set time or longer: once, and while the run goes on.
+//! Reports each run that takes its set time or longer: once, and if possible while the run goes on.
 //!
 //! The watch is code around each run. When a run begins, the watch schedules a call on the [watcher](Watcher) for the
 //! moment at which the time is up; when the run ends, the watch cancels that call and checks the clock. So the watcher
@@ -17,8 +17,8 @@ use std::{
 use super::Watcher;
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
-/// Makes the code around a task's runs that reports each run of `limit` or longer. `watcher` is the executor's, if it
-/// has one.
+/// Returns the code around a task's runs that reports each run of `limit` or longer. Without a `watcher`, this code
+/// reports a run when the run ends.
 pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
     task: &Submission<'_>,
     limit: Duration,

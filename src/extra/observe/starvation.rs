@@ -1,7 +1,7 @@
 //! Detects starvation: no due task can start, because all workers are occupied.
 //!
 //! Starvation begins when a task falls due or, if that is later, when a worker last took a task. It ends when a worker
-//! takes a task. The watch reports this after the set time, and again each time the wait has doubled.
+//! takes a task. The watch reports starvation after the set time, and again each time its length has doubled.
 //!
 //! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It determines whether a worker is idle,
 //! which due task is first, and when a worker last took a task. So the check knows how long the executor has been
@@ -10,8 +10,8 @@
 //!
 //! # Why no starvation is missed
 //!
-//! > If all workers are busy, a check is armed that is due at most one set time after the last task was taken or the
-//! > last check ran, whichever was later.
+//! > While all workers are busy, a check is armed. It is due at most one set time after the last check ran or a worker
+//! > last took a task, started or ended, whichever was later.
 //!
 //! The accesses of both sides are sequentially consistent:
 //!
@@ -20,8 +20,8 @@
 //! | 1. is no longer counted as idle by the queue | 1. clears `armed` |
 //! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
-//! At least one side sees the other; if both do, the one that sets `armed` arms the check. A worker that starts or ends
-//! takes step 2, too. Only a watcher whose thread cannot start leaves a gap, until a worker takes a task.
+//! At least one side sees the other; if both do, the first to set `armed` arms the check. A worker that starts or ends
+//! takes step 2, too. If the watcher's thread cannot start, there is a gap until a worker takes step 2 again.
 
 use std::{
     fmt,
@@ -54,7 +54,7 @@ struct Lookout {
 /// One period of starvation, as far as the checks have seen it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
-    /// The task that would be next, and when the last task was taken: while neither changes, it is the same episode.
+    /// The task that would be next, and when the last task was taken. The episode lasts while neither changes.
     of: Option<(TaskId, u64)>,
     /// The next report comes once the episode has lasted this many times `after`.
     again_at: u32,
