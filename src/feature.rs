@@ -6,9 +6,9 @@
 //! and what the pool keeps and reports ([`PoolExtensions`]). To remove a feature, remove its module, its lines in the
 //! lists, and a few lines elsewhere.
 //!
-//! A feature knows the task, but as a rule no other feature; one exception is [`control`], which asks whether the task
-//! has a gate. The interface between core and features is not public, since no user code may run under a lock; user
-//! code controls runs through a [`gate`]. `feature/tests/rate.rs` is a feature for the tests alone: a rate limit.
+//! A feature may use the task but, as a rule, no other feature; one exception is [`control`], which checks whether the
+//! task has a gate. The core calls features under the task's lock, where no user code may run, so this interface is not
+//! public. User code controls runs through a [`gate`]. `feature/tests/rate.rs` is a test-only rate limit.
 
 mod at_shutdown;
 mod control;
@@ -60,12 +60,12 @@ pub(crate) struct Requested {
     pub(crate) runs_once: bool,
     group: Option<Arc<GroupState>>,
     gate: Option<Arc<dyn RunGate>>,
-    /// `None` if the policy of the task's group or, if it has none, the task's kind decides.
+    /// `None` leaves the choice to the policy of the task's group or, without such a policy, to the task's kind.
     pub(crate) at_shutdown: Option<AtShutdown>,
 }
 
 impl Requested {
-    /// Returns `true` if the task's trigger has to be [shareable](crate::Trigger::share), since the task has a gate.
+    /// Returns `true` if the task has a gate, and so needs a trigger that is [shareable](crate::Trigger::share).
     pub(crate) fn shares_trigger(&self) -> bool {
         self.gate.is_some()
     }
@@ -80,12 +80,12 @@ impl Requested {
         if self.limit.is_some() { pool.ensure_timer_thread() } else { Ok(()) }
     }
 
-    /// Makes the code that enforces the time limit, if there is one, around each run of a series.
+    /// Makes the code that wraps each run of a series to enforce its time limit; `None` without a limit or a timer.
     pub(crate) fn around(&self, pool_ref: &PoolRef) -> Option<Around> {
         self.limit.and_then(|budget| Around::limiting(pool_ref, budget))
     }
 
-    /// Returns `true` if a feature has to be told the task's ticket, by [`submitted`].
+    /// Returns `true` if [`submitted`] has to tell a feature the task's ticket.
     pub(crate) fn needs_ticket(&self) -> bool {
         self.group.is_some() || self.limit.is_some()
     }
@@ -147,7 +147,7 @@ impl PoolExtensions {
         Self { timeouts: Timeouts::new(stripes, lead), groups: Groups::default() }
     }
 
-    /// Returns the queue of time limits, for the driver of a pool without threads to take from.
+    /// Returns the queue of time limits to the driver of a pool without threads. No timer thread starts after this.
     pub(crate) fn alarms(&self, clock: &Clock) -> Arc<DelayedWorkQueue<Arc<Task>>> {
         self.timeouts.do_without_thread(clock)
     }
@@ -156,13 +156,13 @@ impl PoolExtensions {
         self.timeouts.exceeded.number()
     }
 
-    /// Tells the groups the new core pool size.
+    /// Tells the groups how many workers the pool may now have.
     pub(crate) fn on_resize(&self, pool: &Pool) {
         // Of two threads that do this at once, the one that locks a group later reads the newer number.
         self.groups.tell(&mut |roll| roll.workers = pool.workers.wanted());
     }
 
-    /// Tells the groups of a shutdown. Returns deferred work: to end the tasks in paused groups, unless they are kept.
+    /// Tells the groups of a shutdown. Returns deferred work that ends the tasks in paused groups unless they are kept.
     pub(crate) fn on_shutdown(&self, pool: &Arc<Pool>, keeps: Keeps) -> Deferred {
         let mut deferred = Deferred::default();
         self.groups.tell(&mut |roll| {
@@ -173,7 +173,7 @@ impl PoolExtensions {
         deferred
     }
 
-    /// Empties the groups of all but running tasks, since the pool has given its pending tasks back.
+    /// Removes all but the running tasks from the groups. Called when the pool has given its pending tasks back.
     pub(crate) fn on_drain(&self) {
         self.groups.tell(&mut Roll::dissolve);
     }

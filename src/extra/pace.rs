@@ -1,7 +1,8 @@
-//! Pace: runs put off, and one run for many calls. Each feature is a gate that shares one atomic word with a handle.
+//! Pace: an extender puts a run off; debounce and throttle serve many calls with one run. Each feature is a gate that
+//! shares one atomic word with a handle.
 //!
-//! The task's entry stays in its place. A call to the handle raises the word, by one read-modify-write without a lock.
-//! The worker that takes the task at its old moment asks the gate, which answers [`Entry::At`] if the word is later.
+//! The task's queue entry keeps its place. The handle raises an open word by one read-modify-write, without a lock. The
+//! worker that takes the task at its old moment asks the gate, which answers [`Entry::At`] if the word is later.
 //!
 //! ```text
 //!   entry     D ─────────────── taken: word > D ──▶ queued again at the word
@@ -13,8 +14,8 @@
 //! The gate lets a run pass only by changing the word from a due moment to *closed*, in one compare-and-exchange. An
 //! extension changes only an open word, and only to a later moment. The atomic orders all these changes. An extension
 //! that comes first makes the exchange fail, and the gate looks again; one that comes second finds the word closed, and
-//! returns `false`. So no run begins before the moment of a granted extension. An extender asks the user's gate before
-//! it closes the word, so that an extension can still be granted meanwhile.
+//! returns `false`. So no run begins before the moment of a granted extension. The extender's gate asks the user's gate
+//! before it closes the word, so an extension can still be granted while the user's gate decides.
 //!
 //! # What reopens the word
 //!
@@ -22,9 +23,10 @@
 //!   run that the gate lets pass at once has a [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run
 //!   has ended or did not take place after all. So an extension during a run is refused, and one after the run puts off
 //!   the next.
-//! * **Calls**: the next call reopens it, with its own moment. The task is on demand, and a call that finds no other
-//!   call waiting asks for a run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * **The extender's gate** reopens it if asked while it is closed: the lease was lost, or the answer came later.
+//! * **Calls**: a call that finds no other waiting reopens it, at the moment when its run is due. The task is on
+//!   demand, so the call also asks for its run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
+//! * **The extender's gate** reopens it if the gate is asked while it is still closed. No lease has reopened it then:
+//!   the user's gate gave its answer later, or a one-shot task lost its lease.
 //! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for
@@ -32,25 +34,25 @@
 //! The waiting calls are in one of two states, under the lock of [`calls::Calls`]. *Open*: the run is still ahead, and
 //! calls join it through the word. *Asked*: the gate has closed the word, and new calls are noted separately.
 //!
-//! | what happens next | calls before the question | calls since |
+//! | what happens next | calls before the gate was asked | later calls |
 //! |---|---|---|
 //! | the body begins | served | served |
 //! | the user's gate puts the run off | go on waiting | join them |
 //! | the run is skipped or left out as overdue, or its hook fails | dropped with it | wait for a run of their own |
 //!
-//! The body notes that it begins. The trigger, which is asked for the next run after each tick, detects the last row:
-//! if the calls are still *asked* by then, or *open* with a moment before the worker took the task, no body has begun.
-//! The trigger answers with the moment when the calls that are still waiting are due, so no request is lost.
+//! The body notes that it begins. The trigger, which is asked after each tick, detects the case in the last row: no
+//! body has begun if the calls are still *asked* by then, or *open* with a moment before the worker took the task. The
+//! trigger answers with the moment when the run for the calls still waiting is due, so none of them is lost.
 //!
 //! A throttled task notes when its body last began, and its gate puts off any run within the period, even a `run_now`.
 //!
 //! # What else moves the task
 //!
 //! `cancel` ends the task, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the
-//! gate is asked, and the word decides then. `run_now` of a series is outside its schedule
-//! ([`Tick::is_extra`](crate::gate::Tick::is_extra)): it passes the extender, and serves the calls of a debounced task.
-//! A call and a flush ask for their run after they release the lock, since asking may start a thread; if the run has
-//! begun by then, one more run takes place, for no call.
+//! gate is asked, and the word decides then. `run_now` gives a series an extra run, outside its schedule
+//! ([`Tick::is_extra`](crate::gate::Tick::is_extra)). The extender lets that run pass; a debounced task serves its
+//! calls with it. A call and a flush ask for their run after they release the lock, since asking may start a thread. If
+//! the run has begun by then, one more run takes place, which serves no call.
 
 mod calls;
 mod debounce;
@@ -77,8 +79,8 @@ const NEVER: u64 = u64::MAX;
 struct Word(AtomicU64);
 
 impl Word {
-    /// Raises an open word to `moment()`, called again if another thread was faster. Returns `false` if the word is
-    /// closed. A caller that `joins` a run always writes the word, so that the run sees what the caller did before.
+    /// Raises an open word to `moment()`, computed anew if another thread changes the word first. Returns `false` if
+    /// the word is closed. If `joins`, always writes an open word, so that the run sees what the caller did before.
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
         // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of
@@ -142,7 +144,7 @@ impl Word {
     }
 }
 
-/// A clock whose moments are numbers: nanoseconds since this was made, counted from [`FIRST`].
+/// A clock whose moments are numbers: the nanoseconds since it was made, plus [`FIRST`].
 #[derive(Debug)]
 struct Time {
     clock: Clock,

@@ -1,7 +1,7 @@
 //! An executor that watches another one, on the same clock: at set times it checks whether the other has a slow run or
 //! starves. It has two threads, so a callback that blocks for one kind of report does not silence the other.
 //!
-//! The submitter or worker that first needs the watcher builds it, and the end of the watched executor shuts it down.
+//! The submitter or worker that first needs the watcher builds it. The watched executor shuts it down on termination.
 //!
 //! If it cannot start a thread, the watcher emits a `tracing` event. A worker then reports its own slow run when the
 //! body has returned, and the next worker that takes a task tries to arm the check for starvation. While all workers
@@ -17,7 +17,7 @@ use crate::{Builder, Handle, Observer, Points, ScheduledThreadPoolExecutor};
 
 type MakeBuilder = dyn Fn() -> Builder + Send + Sync;
 
-/// The watcher of one executor, shared by its clones.
+/// The watcher of one executor. Its clones share one state.
 #[derive(Clone)]
 pub(crate) struct Watcher(Arc<Shared>);
 
@@ -43,7 +43,7 @@ impl Watcher {
         Self(Arc::new(Shared { make: Box::new(make), state: Mutex::new(State::Unneeded) }))
     }
 
-    /// Returns the watching executor; `None` if it cannot be built, or if the watched one has terminated.
+    /// Returns the watching executor, built on first use; `None` if that fails, or if the watched one has terminated.
     pub(crate) fn executor(&self) -> Option<Handle> {
         match &*locked(&self.0.state) {
             State::Unneeded => {}

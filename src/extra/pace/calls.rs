@@ -18,7 +18,7 @@ use crate::{
     trigger::{Due, TriggerContext},
 };
 
-/// The state that a debounced or throttled task shares with its handle. Its moments are those of its [`Time`].
+/// The state that a debounced or throttled task shares with its handle. All its moments are on the clock `time`.
 #[derive(Debug)]
 pub(super) struct Calls {
     time: Time,
@@ -32,7 +32,7 @@ pub(super) struct Calls {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    /// `true` if a call is waiting for the coming run, or for the run about which the gate was asked.
+    /// `true` if a call is waiting for the coming run, or for the run that the gate was asked about.
     is_called: bool,
     /// The calls since the gate was asked: when the first of them came, and when their run would be due.
     since: Option<(u64, u64)>,
@@ -96,8 +96,8 @@ impl Calls {
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// Called when the user's gate has put the run off, or has skipped an extra run. If calls are waiting, opens the
-    /// word again, so that more can join.
+    /// Called when the user's gate has put the run off, or has skipped an extra run. If calls are waiting, reopens the
+    /// word at `until` or later, so that more calls can join.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {
@@ -112,7 +112,8 @@ impl Calls {
         waiting.period_end = now.saturating_add(self.period);
     }
 
-    /// Called when the tick that a worker took at `taken` is over. Returns when the calls still waiting are due.
+    /// Called when the tick that a worker took at `taken` is over. Returns the moment when the run for the calls still
+    /// waiting is due; `None` if no call is waiting.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();
         // Open with a moment before `taken`: the gate was not asked. Closed with a call waiting: no body has begun.
@@ -136,7 +137,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Notes a call. `until` returns when its run is due, given the moments of this call and of the first waiting call.
+    /// Notes a call. From the moments of this call and of the first waiting call, `until` computes when the run is due.
     /// After a shutdown, a call does not put the run off. Returns `false` if the task has ended.
     #[inline]
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
@@ -154,7 +155,7 @@ impl Caller {
         }
     }
 
-    /// Notes a call that has found the word closed. Returns what `call` does; `None` if the word has been opened since.
+    /// Notes a call that found the word closed. Returns `call`'s result; `None` if another thread has since opened it.
     #[inline(never)]
     fn call_under_lock(&self, now: u64, until: &dyn Fn(u64, u64) -> u64) -> Option<bool> {
         let Self { task, calls, .. } = self;

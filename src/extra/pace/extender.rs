@@ -119,7 +119,7 @@ impl RunGate for ExtenderGate {
         if tick.is_extra() {
             return ask();
         }
-        // The run for which the word was closed has not taken place.
+        // No lease has reopened the word: see the head of `pace`.
         if word.is_closed() {
             word.open(FIRST);
         }
@@ -151,7 +151,7 @@ impl Drop for ExtenderGate {
     }
 }
 
-/// The lease of one run of a series, around the inner gate's lease. Leaving it opens the word for the next run.
+/// The lease of one run of a series, around the lease of the user's gate, if any. `leave` reopens the word.
 struct RunOfSeries {
     put_off: Arc<PutOff>,
     inner: Option<Arc<dyn Lease>>,

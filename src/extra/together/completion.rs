@@ -21,9 +21,9 @@
 //! # Workers that wait
 //!
 //! A worker that waits without a limit [announces](Handle::enter_wait) the wait and its token. The thread that supplies
-//! the answer cancels the token before it goes on, so if that thread then waits itself, no taker with an answer counts
-//! as waiting. A wait is not announced if one of the tasks can end without a worker of the executor, by a time limit or
-//! on another executor. A thread that pushes the future of such a task wakes all takers, so that they look again.
+//! the answer cancels the token before it goes on. So if that thread waits next, the taker with the answer no longer
+//! counts as waiting. A wait is not announced if one of the tasks can end without a worker of the executor, by a time
+//! limit or on another executor. A thread that pushes the future of such a task wakes all takers, so they look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -216,13 +216,14 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }
 
-    /// Returns handles of the pending tasks, from last to first, as [`TaskSet`](super::TaskSet) cancels tasks.
+    /// Returns handles of the pending tasks, last to first: the order in which a [`TaskSet`](super::TaskSet) cancels.
     fn handles(&self) -> Vec<TaskHandle> {
         let state = self.shared.lock();
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Announces that this thread will wait without a limit for the listed `token`. Fails if the wait could never end.
+    /// Announces that this thread will wait without a limit for the listed `token`. Returns `None` if the wait need not
+    /// be announced. Fails if it could never end.
     fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
         let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
@@ -313,16 +314,16 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A thread or a future that takes from the queue. Dropping this takes it off the list of takers.
+/// A thread or a future that takes from the queue. Dropping it removes it from the list of takers.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
-    /// Zero until the taker is first listed, and once it has its answer.
+    /// The taker's place on the list. Zero until the taker is first listed, and again once it has its answer.
     number: u64,
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer, and passes the baton on. Fails with a token that is cancelled when the taker has to look
-    /// again. A taker that was woken in vain keeps its place on the list.
+    /// Returns the answer if there is one, and passes the baton on. Otherwise fails with a token that is cancelled when
+    /// the taker has to look again. A taker that was woken in vain keeps its place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
         let clock = self.service.handle.clock();
         self.service.shared.step(|state| {
