@@ -1,12 +1,13 @@
 //! What decides whether a shutdown keeps a task.
 //!
-//! For most tasks, the kind decides: the pool has one policy for one-shot tasks and one for series. A call with retries
-//! has the plan of a series but returns one value, so it counts as a one-shot task. A task or its group may also have
-//! its [own policy](ShutdownPolicy). These exceptions are kept in the task's extensions.
+//! For most tasks, the task's kind decides: the pool has one policy for one-shot tasks and one for series. A call with
+//! retries, and a single call at a wall-clock moment, have the plan of a series but return one value, so they count as
+//! one-shot tasks. A task or its group may also have its [own policy](ShutdownPolicy). These exceptions are kept in the
+//! task's extensions.
 //!
-//! When a worker queues such a task again, this feature comes last, since it replaces the reason for queuing that
-//! other features have chosen. Once the pool has had such a task, a thread that shuts the pool down looks at each task,
-//! under the lock of that task.
+//! When a worker queues such a task again, this feature comes last, since it replaces the reason for queuing that other
+//! features have chosen. Once the pool has had such a task, a thread that shuts the pool down checks every task in the
+//! queue for an exception, under that task's lock.
 
 use crate::{CancelReason, entry::Requeue, task::Task};
 
@@ -32,7 +33,7 @@ pub(crate) enum AtShutdown {
 }
 
 impl AtShutdown {
-    /// Returns the reason for queuing the task again, in place of `why`. A closed queue judges the task by that reason.
+    /// Returns the reason for queuing the task again, in place of `why`. A closed queue admits only some reasons.
     pub(crate) fn reason(self, why: Requeue) -> Requeue {
         use Requeue::{Kept, NextRun, PutOff, SeriesTurn, Turn, Unkept};
         match (self, why) {
@@ -69,7 +70,7 @@ impl Keeps {
         }
     }
 
-    /// Restricts `kept` to what this also keeps, and returns the result: a policy that is set again restores nothing.
+    /// Restricts `kept` to what `self` also keeps. Returns the result. Switching a policy on again restores nothing.
     pub(super) fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);
         *kept.insert(Self {
@@ -80,7 +81,7 @@ impl Keeps {
         })
     }
 
-    /// Fails with the shutdown's reason if a shutdown has begun that does not keep a task with the policy `at`.
+    /// Fails with the shutdown's reason if `kept` excludes the task. `None` means that no shutdown has begun.
     pub(super) fn admit(
         kept: Option<Self>,
         at: AtShutdown,
@@ -97,7 +98,7 @@ impl Task {
         own.unwrap_or_else(|| self.kind_at_shutdown())
     }
 
-    /// Returns what decides for a task without a policy of its own.
+    /// Returns what [`at_shutdown`](Self::at_shutdown) returns for a task without an exception. Takes no lock.
     pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
         if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
     }

@@ -6,18 +6,18 @@
 //! # Plan and entry
 //!
 //! The *plan* is when the task runs next by its schedule. The *entry* is the task's place in the queue, with the moment
-//! when it is due. The two moments are the same, with two exceptions:
+//! when it is due. Apart from checks of the [wall clock](wall), the two moments differ in only two cases:
 //!
-//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan ages: a pause
-//!   makes the task late. After the pause the entry follows the plan again, which may have passed, and the policy for
-//!   missed runs sees what it would see after a stall. A paused task is pending, so no count, snapshot or shutdown has
-//!   to know of pauses.
-//! * A caller asks for an **extra run**. The entry is due now, and the plan stands for the run after that.
+//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, while its plan stays: a pause
+//!   makes the task late. After the pause the entry follows the plan again. If the plan's moment has passed, the policy
+//!   for missed runs applies, as after a stall. A paused task is pending, so no count, snapshot or shutdown has to know
+//!   of pauses.
+//! * A caller asks for an **extra run**. The entry is due now, and the plan stays, for the run after that.
 //!
-//! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn,
-//! is up to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member only
-//! under that member's lock, so this task is not parked between the question and the move; a thread that has just let
-//! the task go waits for the lock, and moves the entry then.
+//! A change says when the entry is due. The entry stays parked all the same while the task waits for its turn in a
+//! [group](crate::Group) or for its gate's answer. The thread asks the group and the gate before it moves the entry.
+//! Both park a task only under the task's lock, so the task is not parked between the question and the move. If the
+//! wait ends meanwhile, the thread that [ends it](super::parked) moves the entry once it has the lock.
 //!
 //! # Where the task is
 //!
@@ -28,18 +28,18 @@
 //! * **With a worker**, if the entry is not there: the task is running, was taken to be run, or is about to be queued
 //!   again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in the step
 //!   that queues the task. The current run goes on. For a one-shot task the change comes too late.
-//! * **Elsewhere**: a rejected task is with its holder, the owner was dropped, or `shutdown_now` was called. The change
-//!   comes too late, and the caller gets `false` (see `TaskHandle::change`).
+//! * **Elsewhere**: the task was handed back to a caller, the executor was dropped, or `shutdown_now` was called. The
+//!   change comes too late, and the caller gets `false` (see `TaskHandle::change`).
 //!
 //! # Races
 //!
-//! * *A worker takes the entry*: if it does so before the change, the change is noted; if after it, the entry has its
-//!   new moment. The queue's lock orders the two.
+//! * *A worker takes the entry*: if the worker comes first, the thread notes the change; otherwise the entry already
+//!   has its new moment. The queue's lock orders the two.
 //! * *A cancellation*: the task's lock orders the two. A change to a task that has ended comes too late.
-//! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for another
+//! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for the old
 //!   limit notices this, and does nothing.
-//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a
-//!   closed queue, so no change puts off a task that a shutdown waits for.
+//! * *A shutdown* goes by the deadline that each entry has in the closed queue. From then on, a change may bring an
+//!   entry forward, but not put it off.
 
 mod requests;
 mod waiting;
@@ -60,7 +60,7 @@ use crate::{
 /// A request to a live task. Its moments are timestamps of the executor's clock.
 pub(crate) enum Change {
     At(Timestamp),
-    /// The next run is at this moment at the latest.
+    /// The next run is due at this moment at the latest.
     Within(Timestamp),
     /// A run at once. The timestamp is that of the request.
     RunNow(Timestamp),
@@ -71,7 +71,8 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Makes the change that sets a trigger; `None` if the task cannot have it. Calls the trigger, which is user code.
+    /// Returns the change that gives the task this trigger; `None` if the task cannot have it. Calls the trigger, which
+    /// is user code, so the caller holds no lock.
     pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
         // This policy has no effect, since the task keeps its own.
         let missed = MissedRuns::Coalesce;
@@ -85,18 +86,18 @@ impl Change {
 /// The requests to a task that its entry does not show. A task without a trigger gets this with its first such request.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// `true` for a series that stands for a one-shot task at a wall-clock moment.
+    /// `true` for a one-shot task at a wall-clock moment, which was submitted as a series.
     pub(super) runs_once: bool,
     pub(crate) is_paused: bool,
     extra: Option<Timestamp>,
     /// `true` if the entry stands for the extra run, and not for the plan, which may be due at the same moment. The
     /// worker that takes the entry reads this field, since requests may have changed the other fields by then.
     pub(crate) is_extra_next: bool,
-    /// The moment for which the planned run was requested; see [`Standing`].
+    /// The moment for which a run was requested, if the planned run serves as that run; see [`Standing`].
     asked: Option<Timestamp>,
     /// `true` if the run for which a worker took the task is put off: by the gate, or to ask the trigger again.
     keeps_tick: bool,
-    /// The plan; `None` if the entry stands for it, or, while a worker has the task, if the schedule decides.
+    /// The plan. In the queue, `None` if the entry stands for it; with a worker, `None` if the schedule decides.
     plan: Option<Timestamp>,
     /// The plan on the wall clock, in case that clock is set. `Some` only while a worker has the task for an extra run.
     plan_on_wall: Option<Box<WallPlan>>,
@@ -178,7 +179,7 @@ impl Control {
         self.standing_after(next).due()
     }
 
-    /// Returns when the task is due, given its `plan` and the moment of its `entry`, which may be that of a check.
+    /// Returns when the task is due, given its `plan`. The `entry` may be due earlier, to check the wall clock.
     pub(crate) fn due_by(&self, entry: Timestamp, plan: Timestamp) -> Timestamp {
         Standing { plan, ..self.standing(entry) }.due()
     }
@@ -189,7 +190,7 @@ impl Control {
         Standing { plan, is_paused, extra, asked }
     }
 
-    /// Returns the standing of the task once it is queued again, if its schedule plans the moment `next`.
+    /// Returns the standing that the task will have in the queue if the next moment of its schedule is `next`.
     fn standing_after(&self, next: Timestamp) -> Standing {
         let standing = self.standing(next);
         match self.within {
@@ -206,7 +207,8 @@ impl Control {
         self.plan = (!is_plan_due).then_some(standing.plan);
     }
 
-    /// Notes a change, to apply when the worker that has the task queues it again. Returns `true` if it has an effect.
+    /// Notes a change, which applies once the worker that has the task queues the task again. Returns `true` if the
+    /// change has an effect.
     fn note(&mut self, change: Change, deferred: &mut Deferred) -> bool {
         let was_paused = self.is_paused;
         self.follow_wall(match &self.schedule {
@@ -244,7 +246,7 @@ impl Control {
         true
     }
 
-    /// Moves a kept plan on the wall clock to `due`, since that clock may have been set.
+    /// If the kept plan is on the wall clock, moves it to `due`, since that clock may have been set.
     fn follow_wall(&mut self, due: Option<Timestamp>) {
         if let (Some(kept), Some(due), false) = (&mut self.plan, due, self.leaves_wall) {
             *kept = due;

@@ -169,8 +169,8 @@ impl TaskContext {
         self.change(|_| Some(Change::Pause))
     }
 
-    /// Changes the task, if the calling thread is in its run. Elsewhere, the task may have an entry in the queue, which
-    /// this cannot move.
+    /// Changes the task if the calling thread is running it; otherwise returns `false`. Outside its run, the task may
+    /// have an entry in the queue, which this method cannot move.
     fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
         if !Run::is_of(&self.task) {
             return false;

@@ -1,8 +1,8 @@
 //! A task that waits in the queue: its plan, the requests to it, and how a change moves its entry.
 //!
 //! A [`Standing`] is plain data: when the planned run is, and what else callers have asked for. Together they determine
-//! when the entry is due. [`control`](super) derives a standing from the entry and the fields of `Control`, applies a
-//! [change](Change) to it, and moves the entry accordingly, in one step under the locks of the task and of the queue.
+//! when the entry is due. [`change_waiting`] derives a standing from the entry and the fields of `Control`, applies a
+//! [change](Change) to it, and moves the entry, in one step under the locks of the task and of the queue.
 
 use super::Change;
 use crate::{
@@ -16,9 +16,10 @@ use crate::{
 pub(super) struct Standing {
     pub(super) plan: Timestamp,
     pub(super) is_paused: bool,
-    /// The moment for which an extra run was requested, or to which its gate has put it off.
+    /// The moment for which an extra run was requested, or to which the task's gate has put that run off.
     pub(super) extra: Option<Timestamp>,
-    /// The moment requested for a run planned for this moment or earlier: the policy for missed runs counts from it.
+    /// The moment for which a run was requested, if the planned run, which is no later, serves as that run. The policy
+    /// for missed runs counts lateness from this moment.
     pub(super) asked: Option<Timestamp>,
 }
 
@@ -27,8 +28,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due, if that is no later than the plan or the task is paused. A gate may put an
-    /// extra run off to a moment after the plan.
+    /// Returns when the extra run is due; `None` if there is none or the planned run comes first, as it may after a
+    /// gate has put the extra run off.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
@@ -123,8 +124,9 @@ pub(super) fn change_waiting(
     }
 }
 
-/// Called once the entry has moved: keeps what the entry does not show, and tells the features. The tuple holds the old
-/// standing, the new one, and whether the plan leaves the wall clock.
+/// Completes a change once the entry has moved: keeps what the entry does not show, and tells the features. Returns
+/// `true` if the change had an effect. The tuple holds the old standing, the new one, and whether the plan leaves the
+/// wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,

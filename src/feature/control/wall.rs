@@ -1,17 +1,17 @@
 //! A task whose trigger may plan on the wall clock: that clock decides whether it is time for a run.
 //!
 //! Such a task is queued for an estimate of its moment ([`triggered`](crate::schedule)), but for no later than the next
-//! check, at a multiple of 30 s on the executor's clock. A worker that has taken the task checks the wall clock, in the
-//! same way on every system:
+//! check. Checks are at the multiples of 30 s on the executor's clock. A worker that has taken the task checks the wall
+//! clock, in the same way on every system:
 //!
-//! * If it is *too early*, the worker queues the task again, for a better estimate or the next check. It takes no
-//!   closure out, counts no run, and asks no trigger.
+//! * If it is *too early*, the worker queues the task again, for a better estimate or the next check. It does not take
+//!   the closure out, count a run, or ask the trigger.
 //! * If the clock was set back, the trigger may have moments between now and the plan. The worker *asks the trigger
 //!   again*, with no lock held and the task marked as running, and then queues the task again. No run is counted.
-//! * If the clock was set forward past the moment, the run is late by as much as that clock shows.
+//! * If the clock was set forward past the moment, the run is as late as that clock shows.
 //!
-//! So a task follows the clock within 30 s, and the checks of all tasks coincide. Only the entry has the moment of a
-//! check; the plan, which handles show, is the estimate (`Task::due_by`).
+//! So a task follows the clock within 30 s, and the checks of all tasks coincide. The moment of a check appears only in
+//! the entry. Handles show the plan, which is the estimate (`Task::due_by`).
 
 use super::waiting::Standing;
 use crate::{
@@ -44,7 +44,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks the trigger again for the next run. Returns the outcome to publish in place of a run.
+    /// Asks the trigger again for the next run. Returns the outcome to publish, although no run took place.
     pub(crate) fn ask_trigger_again(&mut self) -> RunOutcome {
         let (run, hooks) = (self.run, self.hooks);
         match &mut self.plan {
