@@ -1,58 +1,59 @@
 //! Gates: code that decides, just before a run of a task, whether the run takes place.
 //!
-//! A program that runs on several machines has the same periodic task on each, but often each run should take place on
-//! only one of them. A [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and
-//! the worker asks it before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask
-//! again. It may also hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate
-//! pays nothing for gates.
+//! A program that runs on several machines has the same periodic task on each, but often only one machine should carry
+//! out each run. A [`RunGate`] arranges that. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the
+//! worker asks it before each run, with no lock held. The gate lets the run pass, skips it, or says when to ask again.
+//! It may also hand out a [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays
+//! nothing for gates.
 //!
 //! This crate defines the interface, but contains no gate that talks to other machines. [`from_fn`] and [`RunGate`]
 //! have examples.
 //!
 //! # The order of events
 //!
-//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock was
-//! set back to a time before the run's moment, if the task waits for its group, if the run is past its [starting
-//! deadline](crate::MissedRuns), or if the task's own token is cancelled. Then come [`RunGate::enter`],
-//! [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after the run, and
-//! [`Lease::leave`]; only then does the outcome of the run become visible.
+//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, the wall clock was set
+//! back to a time before the run's moment, the task has to wait for its group, the run is past its [starting
+//! deadline](crate::MissedRuns), or the task's own token is cancelled. Then come [`RunGate::enter`], [`Lease::watch`],
+//! the hook before the run, the code around the body, the body, the hook after the run, and [`Lease::leave`]; only then
+//! does the outcome of the run become visible.
 //!
 //! # Ticks
 //!
-//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the trigger's answer, without the
-//! delay that [jitter](crate::Trigger::jitter) adds. However often the gate says [`Entry::Again`], the tick keeps its
-//! planned moment and the number of its run, and lateness and missed runs still count from that moment. A request for
-//! another moment, such as [`reschedule`](crate::TaskHandle::reschedule), begins another tick, even if the gate was to
-//! be asked again at that very moment; so does [`Entry::At`]. A run beside the schedule
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned, without the delay that
+//! [jitter](crate::Trigger::jitter) adds. However often the gate says [`Entry::Again`], the tick keeps its planned
+//! moment and its run number, and lateness and missed runs still count from that moment. A request for another moment,
+//! such as [`reschedule`](crate::TaskHandle::reschedule), begins another tick, even if it names the very moment at
+//! which the gate would have been asked again. [`Entry::At`] also begins another tick. A run beside the schedule
 //! ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
 //!
 //! # While a gate is asked
 //!
 //! A gate may block, on a database for instance, but must itself limit how long it blocks. While it blocks, it occupies
-//! the worker, and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for the task. Inside
-//! the gate, [`current_task`](crate::current_task) returns the task. Cancelling the task completes its future at once.
-//! After the answer the worker checks the task again: the body does not run if the task was cancelled, if its time
-//! limit is up, if its token is cancelled, or after [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a
-//! one-shot task includes the time in its gate and in [`Lease::leave`]. The limit of a periodic task's run begins once
-//! the gate has let the run pass.
+//! the worker, and the task is [`Running`](crate::TaskState::Running), so a graceful shutdown waits for the task.
+//! Inside the gate, [`current_task`](crate::current_task) returns the task. Cancelling the task completes its future at
+//! once. After the answer the worker checks the task again. The body does not run if the task or its token was
+//! cancelled, if its time limit or its starting deadline has passed, or after
+//! [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task includes the time in its gate and
+//! in [`Lease::leave`]. The limit of a periodic task's run begins once the gate has let the run pass.
 //!
 //! # An answer that comes later
 //!
 //! A gate that has to wait for another machine should not do so on a worker. It hands the [`Reply`] from [`later`] to
 //! another thread, and returns the entry that came with the reply. The task then waits in the queue, due but parked: it
-//! is [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, although
-//! the task has the group's permit. When the reply is sent, the next free worker takes the task and acts on the answer
-//! as if the gate had just given it. This is still the same question, which [`Tick::attempt`] counts once.
+//! is [`Scheduled`](crate::TaskState::Scheduled), and occupies no worker. Its group counts the task as pending,
+//! although the task keeps its permit. When the reply is sent, the next free worker takes the task and acts on the
+//! answer as if the gate had just given it. [`Tick::attempt`] counts the question and its late answer as one attempt.
 //!
-//! Only the gate can limit the wait for the reply. Until the reply is sent, a graceful shutdown waits for a one-shot
-//! task, and ends a series unless it [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series.
-//! If the task is cancelled, paused, drained or given another moment before the reply, the reply has no effect, and
-//! [`Lease::leave`] is called for a lease in it. After a pause, the gate is asked again. A run beside the schedule goes
-//! on waiting through a pause. A manual clock does not wait for a reply.
+//! Only the gate can limit the wait for the reply, apart from the time limit of a one-shot task. Until the reply is
+//! sent, a graceful shutdown waits for a one-shot task, and ends a series unless the executor
+//! [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series. If the task is cancelled, paused,
+//! drained or given another moment before the reply is sent, the reply has no effect, and [`Lease::leave`] is called
+//! for a lease in it. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a
+//! pause. [`ManualClock::run_until_idle`](crate::ManualClock::run_until_idle) does not wait for a reply.
 //!
-//! The reply and the entry share a slot. Its lock orders the thread that answers and the thread that ends the wait: the
-//! one that locks it later sees what the other has done. So an answer reaches only the run for which it was given. If
-//! that run no longer waits, [`Lease::leave`] is called for a lease in the answer.
+//! The reply and the entry share a slot. Both the thread that answers and the thread that ends the wait lock the slot,
+//! and the second sees what the first has done. So an answer reaches only the run for which it was given. If that run
+//! no longer waits, the second thread calls [`Lease::leave`] for a lease in the answer.
 //!
 //! # A lease that is lost before the body
 //!
@@ -105,8 +106,8 @@ use crate::{
     note = "for a closure write `gate::from_fn(|tick| ..)`; one that answers later returns the entry of `gate::later()`"
 )]
 pub trait RunGate: Send + Sync + 'static {
-    /// Called on the worker, just before the run, with no lock held. It may block, and occupies the worker meanwhile. A
-    /// panic counts as [`Entry::Skip`], and is reported.
+    /// Decides whether the run takes place. Called on the worker, just before the run, with no lock held. May block,
+    /// and then occupies the worker. A panic counts as [`Entry::Skip`], and is reported.
     fn enter(&self, tick: &Tick<'_>) -> Entry;
 }
 
@@ -178,7 +179,7 @@ pub enum Entry {
     /// [`CancelReason::SkippedByGate`](crate::CancelReason::SkippedByGate).
     Skip,
     /// The worker asks the gate again after this time. Until then the task waits in the queue, like a delayed task.
-    /// Zero means at once, but behind everything that was due before. `Duration::MAX` means never: the task waits until
+    /// Zero means at once, but after all tasks that are already due. `Duration::MAX` means never: the task waits until
     /// a caller [asks for a run](crate::TaskHandle::run_now), gives it another moment, or cancels it.
     Again(Duration),
     /// The run is planned for this moment of the executor's [clock](Tick::clock) instead, as by
@@ -219,14 +220,14 @@ impl fmt::Debug for dyn Lease {
 /// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission)));
 /// ```
 pub trait Lease: Send + Sync + 'static {
-    /// Returns a number larger than that of every earlier lease, for stores that refuse a writer with a smaller one.
-    /// The task itself gets it from [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
+    /// Returns a number larger than that of every earlier lease, for stores that refuse a writer with a smaller one;
+    /// `None` by default. The task reads it with [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
     fn fencing_token(&self) -> Option<u64> {
         None
     }
 
-    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, and if so does not start
-    /// it; the task can ask with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
+    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, and does not start a run
+    /// whose lease is lost; the task can ask with [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
     fn is_lost(&self) -> bool {
         false
     }
@@ -266,10 +267,11 @@ impl TaskContext {
 pub enum RunEnd<'a> {
     /// The run has succeeded.
     Completed,
-    /// The run has failed: its body, or the hook before it, panicked or returned an `Err`.
+    /// The run has failed: its body, the hook before it or the trigger panicked, its body returned an `Err`, or, in a
+    /// series, it exceeded its time limit.
     Failed(&'a Failure),
-    /// The run did not take place: while the gate was asked, the task ended or the starting deadline passed; or the
-    /// lease was lost or panicked.
+    /// The run did not take place: the task ended or its starting deadline passed before the answer, the task no longer
+    /// waited for the answer, or the lease was lost or panicked.
     NotRun,
 }
 
@@ -458,7 +460,7 @@ impl PendingEntry {
         }
     }
 
-    /// Sets the function that the answering thread is to call, unless the answer has already come.
+    /// Has the answering thread call this function. Does nothing if the answer has already come.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
         if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));
@@ -475,7 +477,7 @@ impl Drop for PendingEntry {
     }
 }
 
-/// Drops an answer whose run does not take place, and leaves its lease. Calls user code: the caller holds no lock.
+/// Drops an answer whose run does not take place, leaving its lease. Calls user code, so the caller must hold no lock.
 fn give_back(entry: Entry) {
     if let Entry::Hold(lease) = &entry {
         shield(|| lease.leave(RunEnd::NotRun, None));

@@ -311,7 +311,8 @@ impl Group {
         pool.end_called_off(self.close(keeps), keeps.reason, IfRunning::LetReturn);
     }
 
-    /// Stops admitting tasks. Calls off the members neither kept nor running, and returns all that are not kept.
+    /// Stops admitting tasks. Calls off the members that are neither kept nor running. Returns all that are not kept,
+    /// for the caller to end.
     fn close(&self, keeps: Keeps) -> Vec<Member> {
         let pool = self.handle.pool();
         let now = pool.clock().read();

@@ -1,10 +1,10 @@
 //! A task with a [gate](crate::gate): the worker asks the gate before each run, and the gate may put the run off.
 //!
-//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task,
-//! which is [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races
-//! with the question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a
-//! request to a periodic task is noted in [`control`](crate::feature). [`Call::carry_out`] asks the
-//! [question](Question::Gate).
+//! The gate is user code and may block. So the worker calls it like a body: the task is
+//! [running](crate::TaskState::Running), its closure has been taken out, and the worker holds no lock. Everything that
+//! races with a run races with the question in the same way: a cancellation ends the task at once and leaves the
+//! closure to the worker, and a request to a periodic task is noted in [`control`](crate::feature). [`Call::carry_out`]
+//! asks the [question](Question::Gate).
 //!
 //! # From the answer to the body
 //!
@@ -21,23 +21,23 @@
 //! the gate claims no tick in vain. After the answer, it leaves out a run whose deadline has passed meanwhile.
 //!
 //! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call to the gate or its
-//! lease. A thread that ends the task before that step keeps the body from running; a later one finds the body running.
-//! If the task has to end without the run, the worker publishes the run as if another were to follow, and then ends the
-//! task like a waiting one ([`give_back`](Call::give_back)).
+//! lease. A thread that ends the task before that step keeps the body from running; one that comes later finds the body
+//! running. If the task has to end without the run, the worker publishes the run as if another were to follow, and then
+//! ends the task as if it were waiting in the queue ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
 //! To ask the gate again later, the worker queues the entry with another deadline. [`Asked`] keeps the moment the run
 //! was planned for, how often the gate was asked, and the deadline the task was queued for. A worker that takes the
-//! task for exactly that deadline has the same tick, unless the task was given another plan in between, which begins
+//! task for exactly that deadline has the same tick. If the task was given another plan in between, that plan begins
 //! another tick, even at the same moment. An extra run has its own tick, beside the plan's.
 //!
 //! # An answer that comes later
 //!
-//! Until a gate has answered, its task is in the queue, due at the moment for which it was taken, but
+//! Until the answer comes, the task is in the queue, due at the moment for which the worker took it, but
 //! [parked](crate::entry::Timing). The answering thread puts the answer into the slot first, and then lets the task go
-//! as a group does: it waits for the task's lock. Then either that thread finds the entry in the queue, or a worker has
-//! the task and will see the answer when it queues the task. So no answer is overlooked.
+//! as a group does, under the task's lock. Then either that thread finds the entry in the queue, or a worker has the
+//! task and will see the answer when it queues the task. So no answer is overlooked.
 //!
 //! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at the moment for which the worker
 //! took it. Each step that gives the entry another moment ends the wait, under the task's lock, and lets the entry go
@@ -76,7 +76,7 @@ pub(crate) struct Gated {
     awaited: Option<AwaitedReply>,
 }
 
-/// A tick about which the gate is asked, or is to be asked again.
+/// A tick about which the gate is being asked, or will be asked again.
 #[derive(Clone, Copy)]
 struct Asked {
     /// The deadline with which the task is queued for the tick.
@@ -111,7 +111,7 @@ impl Gated {
         Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
-    /// Drops the tick of a plan that `is_replanned`. Takes the awaited answer out unless its tick is the one at `due`.
+    /// Drops the plan's tick if `is_replanned`. Takes out the awaited answer unless its tick is queued for `due`.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         let Self { ticks, awaited, .. } = self;
         ticks[0].take_if(|_| is_replanned);
@@ -173,7 +173,7 @@ impl Gated {
 }
 
 impl Task {
-    /// Drops the answer that the task is waiting for, since the task has left the schedule.
+    /// Drops the answer that the task is waiting for. Called when the task has left the schedule.
     pub(crate) fn leave_gate(&self) {
         let awaited = self.with(|parts| parts.extensions()?.gate.as_mut()?.awaited.take());
         discard(awaited);
@@ -306,7 +306,7 @@ impl Call<'_> {
         called.map_err(discard).is_ok()
     }
 
-    /// Puts the run under a lease, and hands the lease the token to cancel. Returns `false` if the lease panics.
+    /// Puts the run under a lease, which gets the token to cancel. If the lease panics, leaves it and returns `false`.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
@@ -328,7 +328,7 @@ impl Call<'_> {
         self.hooks.drops(self.run.id).discard(held);
     }
 
-    /// Called after the body: leaves the run's lease, and drops the run's token unless the task keeps it.
+    /// Leaves the run's lease after the body, and drops the run's token unless the task keeps it.
     #[cold]
     pub(crate) fn leave_leased(&self) {
         let (end, next) = match &self.outcome {
@@ -367,7 +367,7 @@ impl Call<'_> {
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
 
-    /// Has the task queued for `asked.entry`, when the gate is asked about the tick again.
+    /// Has the task queued for `asked.entry`; the gate is then asked about the tick again.
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
         let run = self.run;
         if trace::is_listening() {
@@ -377,7 +377,7 @@ impl Call<'_> {
         self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick, and the `answer` if it is still to come, until a worker takes the task again.
+    /// Keeps the tick, and the pending `answer` if there is one, until a worker takes the task again.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra.get());
         let plan = self.plan.as_mut().filter(|_| !is_extra);

@@ -8,7 +8,7 @@
 //! # When a permit is released
 //!
 //! A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Membership::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every
+//! ([`on_requeue`](Membership::on_requeue)), after a run, and also if its gate has skipped the run or put it off. Every
 //! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible; a member that was
 //! cancelled while it was running leaves when the body has returned.
 //!
@@ -36,7 +36,7 @@ pub(crate) struct Membership {
     /// The key under which the group lists the task; `None` until the task has entered.
     key: Option<MemberKey>,
     has_left: bool,
-    /// The planned moment of a run that the group has refused, until the task is queued again.
+    /// The planned moment of the run that the group has just refused; `None` once the task is queued again.
     refused: Option<Timestamp>,
     /// When the task is due, if that was changed before the task entered the group.
     replanned: Option<Timestamp>,
@@ -47,7 +47,7 @@ impl Membership {
         Self { group, at_shutdown, key: None, has_left: false, refused: None, replanned: None }
     }
 
-    /// Leaves the group for good, since the task has ended or left the schedule. Does nothing the second time.
+    /// Leaves the group for good. Called when the task has ended or left the schedule; a second call does nothing.
     fn leave(&mut self, ended: Ended, name: &Option<Arc<str>>, deferred: &mut Deferred) {
         let key = self.key.filter(|_| !self.has_left);
         self.has_left = true;
@@ -56,7 +56,7 @@ impl Membership {
         }
     }
 
-    /// Enters the task into the group. If the group does not keep the task, fails with the reason to end the task.
+    /// Enters the task into the group. If the group's shutdown does not keep the task, fails with the reason to end it.
     fn enter(
         &mut self,
         task: &Arc<Task>,
@@ -88,8 +88,8 @@ impl Membership {
         }
     }
 
-    /// Counts the run in the group's totals. Called before the member can leave, so that the group never counts a
-    /// failed task but not its failed run.
+    /// Counts the run in the group's totals. Called before the member can leave, so the group never counts a failed
+    /// task without its failed run.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
         if call.is_run && !self.has_left && !call.run.is_by_hand() {
             let mut roll = self.group.roll();
@@ -161,7 +161,7 @@ impl Membership {
 }
 
 impl Task {
-    /// Enters the queued task into its group, if any. If the group does not keep the task, fails with the reason.
+    /// Enters the queued task into its group, if any. Fails with the reason if the group's shutdown does not keep it.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,
@@ -187,7 +187,7 @@ impl Task {
         })
     }
 
-    /// Takes the task out of its group, if it is in one, since it has left the schedule.
+    /// Takes the task out of its group, if it is in one. Called when the task has left the schedule.
     pub(crate) fn leave_group(&self) {
         let mut deferred = Deferred::default();
         self.with(|parts| {

@@ -1,19 +1,19 @@
-//! The groups of a pool: operations that need a group, its members and their entries in the queue at once.
+//! The groups of a pool: operations that involve a group, its members, and their entries in the queue.
 //!
-//! A group decides under its own lock, and knows no queue ([`GroupState`]). The functions here carry its decisions out,
-//! one member after the other, with no lock held. The pool keeps weak references to its groups, to tell all of them of
-//! a new core pool size or of a shutdown.
+//! A group decides under its own lock, and knows nothing of the queue ([`GroupState`]). The functions here carry its
+//! decisions out, one member after the other, with no lock held. The pool keeps weak references to its groups, to tell
+//! all of them of a new core pool size or of a shutdown.
 //!
 //! # Where groups meet a shutdown
 //!
-//! The queue knows when a parked member is due ([`Timing`](crate::entry::Timing)). So a shutdown decides about the
-//! member as about any other entry, and a closed queue still admits a task that a worker has taken and that has to wait
-//! ([`Requeue::Turn`](crate::entry::Requeue)), if the shutdown that closed the queue would have kept the task.
+//! The queue knows when a parked member is due ([`Timing`](crate::entry::Timing)). So a shutdown treats the member like
+//! any other entry. A closed queue still admits a task that a worker has taken but that has to wait
+//! ([`Requeue::Turn`](crate::entry::Requeue)), provided that the shutdown would have kept the task.
 //!
 //! A member that is parked because its group is *paused* is treated like a paused task, as not yet due: a shutdown ends
-//! it unless it keeps such tasks. The group learns of the shutdown under its lock. From then on it also ends such
-//! members that come later, and is never paused again. So pausing a group delays termination only where pausing a task
-//! would.
+//! the member unless the policies keep such tasks. The group learns of the shutdown under its lock. From then on the
+//! group also ends such members when they arrive later, and is never paused again. So pausing a group delays
+//! termination only where pausing a task would.
 
 use super::{GroupState, Roll, roll::Member};
 use crate::{
@@ -33,7 +33,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// Lists a new group. The thread that made the group reads the phase afterwards, and a shutdown advances the phase
-    /// before it reads the list: the list's lock orders the two.
+    /// before it reads the list. The list's lock orders the two threads, so no group misses the shutdown.
     pub(super) fn add(&self, group: &Arc<GroupState>) {
         let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
         let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);
