@@ -1,24 +1,25 @@
 //! The time limit of a task: the moment by which the task or, in a series, the current run must have ended.
 //!
 //! A one-shot task must end within its budget, counted from its planned moment. The limit moves with the plan, under
-//! the same lock, and the thread that moves it arms another expiry (`Task::arm_limits`); an expiry that was armed for
-//! another limit notices this, and does nothing. In a series, each run has a limit while it is under way.
+//! the same lock, and the thread that moves it arms another [expiry](timer) (`Task::arm_limits`). An expiry does
+//! nothing if the limit has moved since it was armed. In a series, each run has a limit while it is under way.
 //!
-//! When the timer thread cancels the token of an overlong run, this does not call off a series that goes on: the token
-//! belongs to the run. So the expiry notes under the task's lock that it is about to cancel the token, and requests to
-//! the series still take effect while the body goes on.
+//! The timer thread cancels the token of an overlong run. That does not call off a series that goes on after a failed
+//! run, because the token belongs to the run. So the expiry first notes under the task's lock that it is about to
+//! cancel the token; a request to the series, such as a new schedule, then still takes effect while the body goes on.
 //!
 //! # Which thread wins
 //!
-//! The expiry and the end of the task race for the task's lock: the second finds the task done and does nothing. The
-//! thread that ends a task drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the expiry out of its queue. A
-//! task that has ended before it gets the guard drops it at once. A later guard replaces the first.
+//! The timer thread and any other thread that is about to end the task race for the task's lock; the second one finds
+//! the task done, and does not end it again. The thread that ends a task drops the task's
+//! [`TimeoutGuard`](timer::TimeoutGuard), which takes the expiry out of the timer's queue. If the task has ended before
+//! the guard is attached, the guard is dropped at once. A later guard replaces an earlier one.
 //!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread
-//! is: the worker that takes the task, or that has run it, compares the limit with the clock, and does, under the
-//! task's lock, what the expiry would do. A body that ends at the very instant of its limit is timed out, and a task
-//! with a limit of zero never runs. So on a manual clock every such tie has the same outcome, and the task's token
-//! counts as cancelled from that instant too (`CancellationToken::set_limit`).
+//! **The limit comes first.** A task times out unless it ends before its limit, however late the timer thread is. The
+//! worker that takes the task, or that has run it, compares the limit with the clock. If the limit has come, the worker
+//! does, under the task's lock, what the expiry would do. A task whose body returns at the very instant of the limit
+//! times out, and a one-shot task with a limit of zero never runs. So on a manual clock every such tie has the same
+//! outcome, and the task's token counts as cancelled from that instant too (`CancellationToken::set_limit`).
 //!
 //! If a one-shot task is run by hand, only the timer thread enforces the limit, and that thread may be gone.
 
@@ -139,16 +140,16 @@ impl Pool {
 
 #[derive(Default)]
 pub(crate) struct TimeLimit {
-    /// When the task or, in a series, the current run must have ended.
+    /// When the task or, in a series, the current run must have ended; `None` between the runs of a series.
     moment: Option<Timestamp>,
     /// How long a one-shot task has from its planned moment; `None` for a series.
     budget: Option<Duration>,
     is_ignored: bool,
-    /// `true` once the timer thread is about to cancel the token of a series' current run, until that run ends.
+    /// `true` from just before the timer thread cancels the token of a series' current run until that run ends.
     pub(crate) is_run_over: bool,
-    /// What arms an expiry; `None` until the task is in the queue, and once it has ended.
+    /// The function that arms an expiry; `None` until the submission is over, once the task has ended, and in a series.
     arm: Option<Arm>,
-    /// The guard that disarms the expiry, until the task has ended. Its drop may run user code.
+    /// The guard of the armed expiry; `None` once the task has ended. Dropping the guard may run user code.
     guard: Option<Box<dyn Send>>,
 }
 
@@ -185,7 +186,7 @@ impl TimeLimit {
         self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
-    /// Returns when a time limit cancels the token of the task.
+    /// Returns the moment at which a time limit cancels the task's token; `None` if none does.
     pub(crate) fn token_limit(&self) -> Option<Timestamp> {
         self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
     }
@@ -210,7 +211,7 @@ impl Task {
         }
     }
 
-    /// Notes the limit of a run that begins, and drops the task's token, so that the run gets one of its own.
+    /// Notes the limit of a run that is starting, and drops the task's token, so that the run gets one of its own.
     pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
         let token = self.with(|parts| {
             parts.limit_or_default().moment = Some(limit);
@@ -228,8 +229,8 @@ impl Task {
         });
     }
 
-    /// Ends a limited run: cancels its token if the limit `is_over`, and drops the token. A token that was itself
-    /// cancelled within the limit stays, and calls the task off.
+    /// Ends a limited run, and drops its token. If `is_over`, the limit has come, and the token is cancelled first.
+    /// Otherwise, a token that was itself cancelled stays, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
@@ -244,8 +245,8 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of any earlier guard.
-    /// Drops the guard at once if the task has ended, or has another limit.
+    /// Keeps the guard of the expiry for `limit`, in place of any earlier guard, until the task ends. Drops the guard
+    /// at once if the task has ended, or has another limit.
     pub(crate) fn attach(&self, guard: Box<dyn Send>, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_other_limit(limit) {

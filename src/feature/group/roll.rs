@@ -10,21 +10,21 @@
 //!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
 //! ```
 //!
-//! An *asking* member has its permit, and waits in the queue for the answer of its gate. It counts towards the permits
-//! in use; to every caller it is pending.
+//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Its permit is in use, although
+//! callers see the member as pending.
 //!
 //! These invariants hold whenever the lock is free:
 //!
 //! * `pending` holds the pending members, in their order, and `others` all other members; `parked` counts the parked
-//!   ones.
-//! * `running` and `asking` count the members in those states: together no more than there are permits, unless the
-//!   number of permits has dropped since they started.
+//!   members, which are pending.
+//! * `running` and `asking` count the members in those states. Their sum does not exceed the number of permits, unless
+//!   that number has dropped since.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
 //!
-//! A group ends with its last member, after a shutdown of its own or of its executor. After either, the group cannot be
-//! paused, because a pause would put off the end indefinitely.
+//! Once a group or its executor has been shut down, the group ends as soon as it has no member and no submission to it
+//! is under way. From the shutdown on, the group cannot be paused, because a pause would put off the end indefinitely.
 
 use std::{collections::BTreeMap, mem};
 
@@ -47,7 +47,7 @@ type Members = BTreeMap<MemberKey, Member>;
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) task: Weak<Task>,
-    /// The ticket with which the member entered, whose slot may be out of date.
+    /// The ticket with which the member entered. Its slot may be missing or out of date.
     pub(crate) ticket: Ticket,
     /// When the member is due or, once it has started, was due.
     pub(crate) due: Timestamp,
@@ -109,7 +109,7 @@ pub(crate) struct Roll {
     pub(crate) running: usize,
     asking: usize,
     pub(crate) parked: usize,
-    /// The parked members that the current step of the group lets go.
+    /// The members that the current step lets go because they are now due later, although their turn has not come.
     let_go: Vec<(u64, Weak<Task>)>,
     /// Which members the group keeps after its own shutdown; `None` before.
     keeps: Option<Keeps>,
@@ -128,7 +128,8 @@ impl Roll {
     }
 
     /// Returns how many more members may start. At least one member may run, even if all workers are reserved, but none
-    /// in a pause. An asking member has a permit but no worker, so workers count only if some are reserved.
+    /// in a pause. An asking member has a permit but occupies no worker, so the number of workers is a limit only if
+    /// some are reserved.
     fn free(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -159,7 +160,7 @@ impl Roll {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Enters a pending member. If the group's shutdown does not keep it, calls it off, and fails with the reason.
+    /// Adds a pending member. If the group was shut down and does not keep it, calls it off, and fails with the reason.
     pub(crate) fn enter(
         &mut self,
         mut member: Member,
@@ -229,8 +230,9 @@ impl Roll {
         Ok(is_parked)
     }
 
-    /// Notes that a member in the queue is due at another moment, for which it has no permit. Lets a parked member go
-    /// if it is now due later: it waits for its turn again once a worker has taken it. Returns the member's new key.
+    /// Notes that a member in the queue is now due at another moment. An asking member gives its permit back. A parked
+    /// member that is now due later is let go, and asks for its turn again once a worker has taken it. Returns the
+    /// member's new key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
         if !matches!(member.stands, Stands::Pending { .. } | Stands::Asking) {
@@ -281,7 +283,8 @@ impl Roll {
         self.pending.get(&key).is_some_and(Member::is_parked)
     }
 
-    /// Marks the parked members whose turn has come as no longer parked, and returns them for the caller to let go.
+    /// Marks the parked members whose turn has come as no longer parked. Returns them and those in `let_go`, for the
+    /// caller to let go.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
         let mut released = mem::take(&mut self.let_go);
         if self.parked == 0 {
@@ -321,8 +324,8 @@ impl Roll {
         is_possible
     }
 
-    /// Calls off the `unwanted` members that are not running, so none of them starts any more. Returns all unwanted
-    /// members in order of submission, for the caller to end.
+    /// Calls off the `unwanted` members that are not running, so none of them will start. Returns all unwanted members
+    /// in order of submission, for the caller to end.
     pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
@@ -345,8 +348,8 @@ impl Roll {
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
     }
 
-    /// Called when the executor is shut down. If the group is paused, calls off and returns the members that the
-    /// executor does not keep, since the pause would stop them from running.
+    /// Notes the executor's shutdown. If the group is paused, calls off and returns the members that are neither
+    /// running nor kept. They count as not yet due.
     pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
@@ -355,8 +358,8 @@ impl Roll {
         })
     }
 
-    /// Called when the executor has given its pending tasks back: removes all members that are not running, and counts
-    /// them as cancelled.
+    /// Removes all members that are not running, and counts them as cancelled. Called once the executor has given its
+    /// pending tasks back.
     pub(crate) fn dissolve(&mut self) {
         let reason = CancelReason::ShutdownNow;
         for member in self.call_off(reason, &|member| !member.is_running()) {
@@ -366,7 +369,7 @@ impl Roll {
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Fails if a member must not wait for the end of a pause, since the executor was shut down and does not keep it.
+    /// Fails with the reason if the group is paused, and the executor was shut down and does not keep such a member.
     fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
         Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }
@@ -380,13 +383,14 @@ impl Roll {
         is_due || !self.others.is_empty() || self.joining > 0
     }
 
-    /// Returns the members that have left since the log was opened, and those that are running now.
+    /// Returns a report on the members that have left since it was requested, and the members that are running now.
     pub(crate) fn read_log(&self) -> (ShutdownReport, Vec<Member>) {
         let running = self.others.values().filter(|member| member.is_running());
         (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }
 
-    /// Ends the group if it or its executor was shut down and nothing of it is left. Returns `true` if it has ended.
+    /// Ends the group if the group or its executor was shut down, and no member and no submission under way is left.
+    /// Returns `true` if the group has ended.
     pub(super) fn terminate(&mut self) -> bool {
         let is_ending = self.is_shut_down() || self.executor_keeps.is_some();
         let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;

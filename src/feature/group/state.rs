@@ -1,33 +1,34 @@
 //! A group of tasks: how many of them may run at once, in which order, and whether any may run.
 //!
-//! A group has a lock of its own and knows its members, but neither the queue nor what a member runs. A task in a group
-//! has a [`Membership`](super::Membership), which refers to the group.
+//! A group has a lock of its own. It knows its members, but nothing about the queue or about what a member runs. A task
+//! in a group has a [`Membership`](super::Membership), which refers to the group.
 //!
 //! # A task that waits for its group
 //!
 //! A worker that has taken a member asks the group whether the member may start. If not, the worker queues the member
 //! again, [parked](crate::entry::Timing). So a waiting member occupies no worker, other due tasks pass it, and every
-//! call that counts, lists, moves, cancels or drains tasks finds it pending: its entry says when it is due.
+//! call that counts, lists, moves, cancels or drains tasks finds it pending, because its entry is in the queue and says
+//! when it is due.
 //!
 //! # The order
 //!
 //! Pending members are in an ordered map, by deadline and then by sequence, as in the queue. A member may start if
-//! fewer than *free* members come before it, where *free* is the number of permits left. That order is strict: of two
-//! workers that have taken two members, the one with the later member is refused even if it asks first and a permit is
-//! free.
+//! fewer than *free* members come before it, where *free* is the number of permits left. That order is strict: if two
+//! workers have taken a member each and only one permit is free, the group refuses the later member even if its worker
+//! asks first.
 //!
 //! # Why each member starts eventually
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is
-//! about to let go. Every step that gives a member another rank, or the group another number of permits, ends with a
-//! search for parked members among the first *free*: when a run or a pause ends, when a member leaves, is queued again
-//! or gets another plan, and when the limit or the pool size changes. Under the group's lock, the thread marks those
+//! about to let go. Every step that may give a member its turn ends with a search for parked members among the first
+//! *free*. Such a step ends a run or a pause, removes a member, queues it again or moves it, shuts the group down, or
+//! changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread marks those
 //! members as no longer parked; after it has released the lock, it moves their entries to their deadlines. No user code
 //! runs in between.
 //!
-//! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second
-//! time, so it sees a permit released since the refusal. Any later step of the group finds the member parked; the
-//! thread that lets the member go waits for the task's lock, and then finds the entry in the queue. A member that
+//! Only the step that queues a member again parks it. In that step the worker holds the task's lock, and asks the group
+//! a second time, so it sees a permit released since the refusal. Any later step of the group finds the member parked;
+//! the thread that lets the member go waits for the task's lock, and then finds the entry in the queue. A member that
 //! starts takes one permit and leaves one place in the order, so no other member's turn changes.
 //!
 //! # Locks
@@ -35,12 +36,12 @@
 //! A thread takes a group's lock after a task's, and takes no lock while it holds the group's. It puts work on other
 //! tasks into [`Deferred`], and does that work once it holds no lock.
 //!
-//! # Members that are not known yet
+//! # Tasks that have not entered yet
 //!
 //! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first. Before
-//! that it has no place in the order, since a submitter that waits for room may be waiting for a task that would come
-//! after the one it submits. A submission under way keeps a group that was shut down from ending ([`Joining`]), so a
-//! submitter that waits for room learns of the shutdown.
+//! that it has no place in the order. Otherwise the submitter could wait for a later member to make room, while that
+//! member waited for the task being submitted. A submission under way keeps a group that was shut down from ending
+//! ([`Joining`]), because its task may still enter.
 
 use std::task::Waker;
 
@@ -62,7 +63,7 @@ pub(crate) struct GroupState {
     pub(super) roll: Watched<Roll>,
 }
 
-/// A submission that is under way to a group. The group does not end before this is dropped.
+/// A submission to a group, while it is under way. The group does not end before this is dropped.
 pub(crate) struct Joining(Arc<GroupState>);
 
 impl Drop for Joining {
@@ -77,8 +78,8 @@ impl GroupState {
         self.roll.lock()
     }
 
-    /// Changes the group; the caller may hold a member's lock. Adds the rest to `deferred`: letting members go whose
-    /// turn has come, and calling the wakers kept for the group's end.
+    /// Changes the group; the caller may hold a member's lock. Adds to `deferred` what must be done with no lock held:
+    /// letting go the members whose turn has come, and calling the wakers kept for the group's end.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,
@@ -97,7 +98,7 @@ impl GroupState {
         answer
     }
 
-    /// Changes the group, and lets members go whose turn has come. The caller holds no lock.
+    /// Like [`step`](Self::step), but does the deferred work at once. The caller holds no lock.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
         let mut deferred = Deferred::default();
         let answer = self.step(&mut deferred, change);

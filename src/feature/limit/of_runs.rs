@@ -1,8 +1,9 @@
 //! The time limit of a series, which applies to each of its runs.
 //!
 //! Code [around](Around) the closure enforces it. Before the body, this code arms an expiry for the run ([`Timer`]);
-//! after the body, it disarms the expiry and checks the clock. If the time is up, the worker does what the timer thread
-//! has not done. So a run exceeds its limit if and only if it takes that long, on a manual clock to the nanosecond.
+//! after the body, it disarms the expiry and checks the clock. If the time is up, the worker does whatever the timer
+//! thread has not yet done. So a run whose body returns has exceeded its limit if and only if it took at least that
+//! much time; on a manual clock, this is exact to the nanosecond.
 //!
 //! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only cancels
 //! the token, which is the run's own, and the run fails when the body returns, whatever the body returns
@@ -23,7 +24,7 @@ use crate::{
 };
 
 impl Around {
-    /// Makes the code around each run that limits the run to `budget`; `None` without a [`Timer`].
+    /// Makes the code that goes around each run and limits it to `budget`; `None` without a [`Timer`].
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
         let (hooks, exceeded) =
