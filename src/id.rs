@@ -1,8 +1,8 @@
 //! The id of a task (a number for programs, a short text for people), and the task and run that a report is about.
 //!
-//! The number is the sequence number with which the queue admitted the task; in decimal it has many digits. The text is
-//! in base 32, in groups of four digits, without the letters that look like digits (Crockford's alphabet). On Linux it
-//! has up to seven digits in an executor's first second, and eleven after a week.
+//! The number is the task's sequence number in the queue, which has many digits in decimal. So the text is in base 32,
+//! in groups of four digits, without the letters that look like digits (Crockford's alphabet). On Linux the text has up
+//! to seven digits in an executor's first second, and eleven after a week.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -63,9 +63,9 @@ impl fmt::Debug for TaskId {
 impl FromStr for TaskId {
     type Err = ParseTaskIdError;
 
-    /// Parses what `Display` writes. Case makes no difference, dashes may be missing or stand between any two digits,
-    /// and the letters `o`, `i` and `l` count as the digits they look like. A dash at the beginning or at the end is an
-    /// error, so that no negative number is an id. Signs and spaces are errors too.
+    /// Parses what `Display` writes. Case makes no difference. Dashes may be missing, or stand between any two digits.
+    /// The letters `o`, `i` and `l` count as the digits they look like. A dash at the beginning or at the end is an
+    /// error, so that no negative number parses. Signs and spaces are errors too.
     fn from_str(text: &str) -> Result<Self, ParseTaskIdError> {
         let (mut number, mut may_be_dash) = (0, false);
         for byte in text.bytes() {

@@ -75,8 +75,9 @@ impl Limit {
         }
     }
 
-    /// Blocks until `poll` has an answer; returns `None` if the limit is reached first. `deadline` is when the time is
-    /// up, computed when the call began. If there is no answer, `poll` may have left this thread's waker registered.
+    /// Blocks until `poll` has an answer; returns `None` if the token is cancelled or `deadline` comes first. The
+    /// caller computes `deadline` when its call begins. If there is no answer, `poll` may have left this thread's waker
+    /// registered.
     pub(crate) fn block<R>(
         &self,
         clock: &Clock,
@@ -96,7 +97,7 @@ impl Limit {
     }
 }
 
-/// The waits on a token.
+/// Waiting for a token to be cancelled.
 impl CancellationToken {
     /// Blocks until the token is cancelled.
     pub fn wait(&self) {

@@ -1,4 +1,4 @@
-//! Ends the wait of a parked task: for its turn in a group, or for its gate's answer.
+//! Unparks tasks that have waited for their turn in a group or for their gate's answer.
 
 use crate::{
     entry::{MoveEntry, Moved, Ticket},
@@ -8,8 +8,8 @@ use crate::{
     unwind::discard,
 };
 
-/// Unparks tasks whose turn has come, whose gate has answered, or which are due at another moment: moves each entry to
-/// its task's due moment. The caller holds no lock.
+/// Unparks tasks whose turn has come, whose gate has answered, or whose next run was moved. Moves each entry to the
+/// moment when its task is due. The caller holds no lock.
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());

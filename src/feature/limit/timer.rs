@@ -6,22 +6,22 @@
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So the last
-//! timer thread that is not in user code starts another before it acts on an expiry. The first limit that expires
-//! therefore starts the second thread, and these two take turns as leader and follower. A thread that returns from user
-//! code and finds two other free threads ends. If no thread can be started, the limits wait until this thread returns
-//! from user code, or until the next submission of a task with a limit, which tries again.
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. A timer thread
+//! outside user code is *free*. The last free thread starts another before it acts on an expiry. So the first expiry
+//! starts a second thread, and the two take turns as leader and follower. A thread ends if it finds two others free
+//! when it returns from user code. If no thread can be started, the limits wait until a timer thread returns from user
+//! code, or until the next submission of a task with a limit, which tries again.
 //!
-//! A thread is counted before its start, so that no two threads start one for the same reason. The thread factory may
-//! lose a thread although it reported no error: then the drop of the [`TimerThread`], which has not run, takes the
-//! thread off the count and, if no other thread is free, starts one. It does so even if no limit is pending, because a
-//! submission that has seen the thread counted may be about to arm a limit.
+//! A new thread counts as free even before it starts, so that no other thread starts one as well. The thread factory
+//! may report success and yet lose the thread. Then the [`TimerThread`] is dropped before it runs. Its drop takes the
+//! thread off the count and, if no other thread is free, starts one. The drop does so even if no limit is pending,
+//! because a submission that relied on the lost thread may be about to arm a limit.
 //!
 //! # The end
 //!
-//! Each expiry is a party to the pool's termination, since it runs user code. When the pool ends, it empties the queue,
-//! and no limit expires after that. A [`TimeoutGuard`] refers to this queue and not to the pool: otherwise a task that
-//! the pool's own rejection handler has kept would keep the pool alive.
+//! Each expiry is a party to the pool's termination, since it runs user code. When the pool terminates, it empties the
+//! queue, and no limit expires after that. A [`TimeoutGuard`] refers to this queue and not to the pool. Otherwise a
+//! task kept by the pool's own rejection handler would in turn keep the pool in memory.
 
 use std::{io, time::Duration};
 
@@ -57,7 +57,7 @@ pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
 }
 
 pub(crate) struct Timeouts {
-    /// Made before the first attempt to start a thread.
+    /// Made for the first thread, before the attempt to start it, or for the pool's driver.
     queue: OnceLock<Arc<ExpiryQueue>>,
     /// `true` once a timer thread has been started, or once the pool's driver takes from the queue.
     is_running: AtomicBool,
@@ -83,7 +83,7 @@ impl Timeouts {
         }
     }
 
-    /// Returns the queue, which the first call makes.
+    /// Returns the queue. The first call makes it.
     fn queue(&self, clock: &Clock) -> &Arc<ExpiryQueue> {
         let make = || ExpiryQueue::new(clock.clone(), self.stripes, self.lead);
         self.queue.get_or_init(|| Arc::new(make()))
@@ -100,14 +100,14 @@ impl Timeouts {
         self.is_running.store(true, Ordering::Release);
     }
 
-    /// Returns the queue of a pool without a timer thread: the caller takes from it.
+    /// Returns the queue, and notes that the caller takes from it in place of a timer thread.
     pub(crate) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
         let queue = Arc::clone(self.queue(clock));
         self.runs();
         queue
     }
 
-    /// Empties the queue and ends the timer threads, since the pool has ended. No limit expires after this.
+    /// Empties the queue and ends the timer threads, as the pool terminates. No limit expires after this.
     pub(crate) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
@@ -118,7 +118,8 @@ impl Timeouts {
     }
 }
 
-/// A timer thread, which counts as free from before its start. The thread is lost if this is dropped before `work`.
+/// A timer thread, which counts as free even before it starts. If this is dropped before `work` is called, the thread
+/// was lost.
 struct TimerThread {
     pool: Arc<Pool>,
     queue: Arc<ExpiryQueue>,
@@ -171,7 +172,7 @@ impl Drop for TimerThread {
     }
 }
 
-/// The queue in which a task's limits are armed, and its clock.
+/// What a task needs to arm its limits: the queue, the stripe for them, and the pool's clock.
 pub(super) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
@@ -179,14 +180,15 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Returns the pool's timer; `None` if the queue was never made: no task has had a limit, or the pool was closed.
+    /// Returns the pool's timer. `None` if there is no queue: no task has had a limit, or the pool was closed before
+    /// the first one.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
         Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
-    /// Has a timer thread act on `expiry` at `deadline`, unless the pool ends first. `None` if the queue is closed.
+    /// Arms `expiry` for `deadline`. Returns a guard whose drop disarms it; `None` if the queue is closed.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
@@ -208,7 +210,8 @@ impl Drop for TimeoutGuard {
 }
 
 impl Pool {
-    /// Ensures that a timer thread is running, or a driver takes its place, unless the pool is closed.
+    /// Starts a timer thread if none is free, unless the pool is closed or driven. Fails only if the first one cannot
+    /// be started.
     pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
         if self.queue.is_closed() {
             return Ok(());
@@ -220,7 +223,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts another timer thread if all are in user code or were lost. Emits an event if the start fails.
+    /// Starts a timer thread if none is free, unless the pool is driven or the thread factory calls this. Emits an
+    /// event if the start fails.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.extensions.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {
@@ -229,7 +233,7 @@ impl Pool {
         }
     }
 
-    /// Starts a timer thread if one `is_needed`. Blocks while another thread is starting one.
+    /// Starts a timer thread if `is_needed` returns `true`. Blocks while another thread starts any thread of the pool.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
         let timers = &self.extensions.timeouts;
         self.start_helper("timeouts", is_needed, &|| timers.runs(), &|| {
