@@ -6,20 +6,20 @@
 //!               └─────────── requeue ─────────────────┘
 //! ```
 //!
-//! The queue and the tasks do not know each other: the pool joins them. The pool consists of parts. Each part owns its
-//! state, keeps its invariants, does not know the pool, and receives as arguments what it needs from other parts.
+//! The queue and the tasks do not refer to each other: the pool connects them. Each part of the pool owns its state,
+//! keeps its invariants, and is passed what it needs from other parts; only the features refer to the pool.
 //!
 //! | part | what it owns | under which lock |
 //! |---|---|---|
 //! | [`queue`](crate::queue) | the pending tasks | those of the stripes, the ready list and the waiters |
 //! | [`Capacity`] | the bound on pending tasks, and the submitters that wait for room | its own |
 //! | [`Rejections`] | the handler for tasks that are not admitted, and the counts of such tasks | one around the handler |
-//! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and the join registry's |
+//! | [`Workers`] | the list of workers, the reasons why idle ones stay, and what workers wait for | the roster's, and the join registry's |
 //! | [`Spawner`] | the thread factory, and the settings of new threads | one around the factory |
 //! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own; none for the threads |
-//! | [`Policies`] | what a shutdown keeps | none |
-//! | [`Groups`](crate::feature) | the live groups | that of their list |
-//! | [`PoolExtensions`] | what the features keep: the thread that expires time limits, and its queue | those of that queue |
+//! | [`Policies`] | which tasks a shutdown keeps | none |
+//! | [`Groups`](crate::feature) | weak references to the live groups | that of their list |
+//! | [`PoolExtensions`] | the state of the features: the groups, and the thread that expires time limits, with its queue | those of the groups and of that queue |
 //! | [`Callbacks`] | the hooks and decorators of the builder; they never change | none |
 //!
 //! [`Pool`] implements the protocols, whose steps need several parts at once:
@@ -28,7 +28,7 @@
 //! |---|---|
 //! | [`submitting`] | offer a task, and rescue or reject it |
 //! | [`worker`] | take a task, run it, and queue it again |
-//! | [`driver`] | the same, on the thread of the caller |
+//! | [`driver`] | the same, on the caller's thread |
 //! | [`staffing`] | start a worker, or go on without one |
 //! | [`deadlock`] | enter a wait, or refuse it |
 //! | [`shutdown`] | stop, tidy, and wait for the end |
@@ -39,9 +39,9 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock whether it ends the task, and then takes the entry out of the queue
-//! by its slot. If this call ended the task, then when it returns the entry is gone, and the closure has been dropped
-//! unless the task is running. Three steps of other threads can interfere:
+//! [`Pool::cancel`] decides under the task's lock whether it ends the task, and then takes the entry of a waiting task
+//! out of the queue by its slot. Once a call that ended the task has returned, the entry is gone, and the closure has
+//! been dropped unless the task is running. Three steps of other threads can interfere:
 //!
 //! * *A worker takes the entry*: it finds nothing to run, and drops the node.
 //! * *A worker queues the task again*: it does so under the task's lock. If that is before the decision, the cancelling
@@ -52,15 +52,17 @@
 //!
 //! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task),
 //! when a group lets its task start, and when a timer is reset. The moving thread takes the same two locks as a worker
-//! that queues a task again, in the same order. After the owner's drop or `shutdown_now`, a request has no effect. In a
-//! closed queue an entry can only move earlier, because a shutdown cancels by the deadlines in the queue.
+//! that queues a task again, in the same order. After `stop` (as in the executor's default drop) or `shutdown_now`, a
+//! request has no effect. In a closed queue an entry can only move earlier, because the shutdown decides by the
+//! deadlines in the queue which tasks to cancel.
 //!
-//! The entry may have been parked, because its task was paused, was waiting for its group, or is on demand. No worker
-//! is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then checks whether any
-//! worker will take the entry ([`Pool::compensate`]), as a submission does: the rule in [`workers`] treats the task as
-//! newly queued.
+//! The entry may have been parked, because its task was paused, was waiting for its group, or runs on demand. No worker
+//! is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then, as a submission
+//! does, checks whether any worker will take the entry ([`Pool::compensate`]). The rule in [`workers`] treats the task
+//! as newly queued.
 //!
-//! `docs/decisions/cost.md` lists the costs; [`queue`](crate::queue) says which thread is woken, and when none is.
+//! `docs/decisions/cost.md` lists what scheduling and cancelling cost; [`queue`](crate::queue) says which thread is
+//! woken, and when none is.
 
 mod admission;
 mod deadlock;
@@ -130,7 +132,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Returns the default factory, of `std` threads, and the default handler, which fails the submission.
+    /// Returns the default thread factory (`std` threads) and the default rejection handler ([`AbortPolicy`]).
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
         (
@@ -148,7 +150,7 @@ type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// Makes the code around a task's runs, which reports every run that takes the given time or longer.
+    /// The watch for slow runs: makes, for each task, the code that reports a run that takes the given time or longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
@@ -227,12 +229,12 @@ impl Pool {
         &self.clock
     }
 
-    /// Returns the calling thread's span, if tasks are to keep the span of their submitter.
+    /// Returns the calling thread's span if tasks keep the span of their submitter; otherwise `None`.
     pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
         if self.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
-    /// Returns what a rejected or drained task keeps of this executor.
+    /// Returns the clock and the hooks, which a task still needs after it has been rejected or drained.
     pub(crate) fn detached_context(&self) -> DetachedContext {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }
@@ -254,8 +256,8 @@ impl Pool {
         self.take_out(task, ticket, found, if_running)
     }
 
-    /// Removes an ended task from the queue or, with [`IfRunning::Signal`], asks its running body to stop. `found` is
-    /// the result of the attempt to end the task. Returns `false` if that attempt came too late.
+    /// Removes the entry of an ended task or, with [`IfRunning::Signal`], cancels the token of its running body.
+    /// `found` is the result of the attempt to end the task. Returns `false` if that attempt came too late.
     #[inline(always)]
     pub(crate) fn take_out(
         &self,
@@ -284,7 +286,8 @@ impl Pool {
         true
     }
 
-    /// Releases a removed task's permit, lets workers retire, and may terminate the pool. The caller holds no lock.
+    /// Releases a removed task's permit, and wakes the idle workers if some may retire now. Terminates the pool if
+    /// nothing is left in its closed queue. The caller must hold no lock.
     #[inline(always)]
     pub(crate) fn entry_removed(&self) {
         self.capacity.release();
@@ -324,13 +327,13 @@ impl Pool {
 
     // Moving an entry.
 
-    /// Returns the value through which a task moves its entry. The caller then [calls a worker](Self::call_worker),
-    /// holding no lock.
+    /// Returns a value that can move a task's entry. The caller must afterwards pass it to
+    /// [`call_worker`](Self::call_worker), holding no lock.
     pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
 
-    /// Passes `act` a function that moves a task's entry, and then [calls a worker](Self::call_worker).
+    /// Calls `act` with a function that moves a task's entry, and then calls [`call_worker`](Self::call_worker).
     #[inline]
     pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
@@ -376,7 +379,7 @@ impl QueuedEntry<'_> {
     }
 }
 
-/// Adds `one` to a list of things that end by themselves, such as threads. When the list is full, this removes those
+/// Adds `one` to a list of things that end by themselves, such as threads. If the list is full, first removes those
 /// that have ended, returns them for the caller to drop, and makes room for as many again as are left. So an addition
 /// costs at most two checks on average.
 pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
@@ -393,7 +396,7 @@ pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool
 mod tests {
     use super::*;
 
-    /// However many elements are added, there are at most two checks for each.
+    /// However many elements are added, an addition costs at most two checks on average.
     #[test]
     fn who_lives_is_not_asked_at_each_addition() {
         const MANY: usize = 10_000;
@@ -409,7 +412,7 @@ mod tests {
         assert_eq!(kept.len(), MANY);
     }
 
-    /// Of elements that end one after the other, only a few are kept, and each is returned once.
+    /// Of elements that end one after another, only a few are kept, and each is returned once.
     #[test]
     fn who_has_gone_is_not_kept() {
         let (mut kept, mut gone) = (Vec::new(), Vec::new());

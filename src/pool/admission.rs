@@ -6,16 +6,18 @@
 //! task again even beyond the bound ([`force_acquire`]): the bound must not end a series.
 //!
 //! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter that concurrently
-//! gives up passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the permit for which
-//! another waiter was woken; it then leaves the list, so it gets no later wake-up. So no permit stays unused while a
-//! submitter waits.
+//! gives up passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the permit before the
+//! waiter that was woken for it, and then leaves the list; no wake-up is wasted on it. So no permit stays unused while
+//! a submitter waits.
 //!
 //! Once the queue is closed there is no bound: every submitter gets a permit, and the queue refuses the task and says
-//! why. Under the capacity's lock, a submitter reads whether the queue is closed (`is_closed`, an atomic), and lists
-//! itself; the closing thread closes the queue first and then calls [`wake_all`](Capacity::wake_all).
+//! why. Under the capacity's lock, a submitter that finds no permit reads whether the queue is closed (`is_closed`, an
+//! atomic), and if not, lists itself. The closing thread first closes the queue, and then takes that lock to
+//! [wake](Capacity::wake_all) all that are listed, so no submitter sleeps through the closing.
 //!
-//! A listed submitter also checks its task's group. A thread that shuts a group down first marks it, under the group's
-//! lock, and then wakes all submitters: those with a task of this group give up, so as not to delay the group's end.
+//! Once listed, a submitter also checks its task's group. A thread that shuts a group down first marks the group, under
+//! the group's lock, and then wakes all submitters. Those with a task of this group give up, so as not to delay the
+//! group's end.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before

@@ -1,6 +1,6 @@
 //! Deadlock detection: the pool refuses a wait that could never end.
 //!
-//! A worker that waits without a limit for other workers runs nothing meanwhile. The pool refuses the wait in two
+//! A worker that waits for other workers runs nothing meanwhile. The pool refuses a wait without a time limit in two
 //! cases:
 //!
 //! * *A task waits for itself*, which the waiter detects (`TaskHandle::wait`).
@@ -9,36 +9,38 @@
 //!
 //! The pool detects no other cycles; [`WouldDeadlock`] names them. The [`JoinRegistry`](super::workers) lists what
 //! workers wait for: the end of a task, the return of a body, or whatever a user announces
-//! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether its wait is stuck.
+//! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether its wait is *stuck*: only a
+//! worker of this pool can end it, and none has yet.
 //!
 //! # Why no wait is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and is added under the list's lock, so of two workers that complete
-//! a cycle only the second sees the whole cycle. That worker copies the list, and checks each entry outside the lock.
-//! What an entry waits for happens once and cannot be undone. So if it has not happened when the worker checks the
-//! entry, it had not happened when the worker copied the list, and the waiter of that entry was waiting. If that holds
-//! for all entries, all workers were waiting at that time.
+//! A worker is on the registry's list for as long as it waits, and is added under the list's lock. So of two workers
+//! that complete a cycle, only the second sees the whole cycle. That worker copies the list, and checks each entry
+//! outside the lock. What a listed worker waits for happens once and cannot be undone. So if it has not happened when
+//! the entry is checked, it had not happened when the list was copied, and the listed worker was waiting then. If that
+//! holds for all entries, all workers were waiting when the list was copied.
 //!
 //! # Why no wait relies on a worker that never comes
 //!
 //! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread is
-//! starting a worker waits for the outcome. A thread factory may lose a worker after it has returned `Ok`: then the
-//! thread that drops this worker starts another if all remaining workers are waiting. If that fails, the pool logs an
-//! event, and these workers wait until the next submission starts one.
+//! starting a worker waits for the outcome. A thread factory may return `Ok` and later drop the worker without running
+//! it. The thread that drops it then starts another if all remaining workers are waiting. If that fails, the pool logs
+//! an event, and these workers wait until the next submission starts a worker.
 //!
 //! # Why no thread relies on a worker that is retiring
 //!
 //! The last worker that is not waiting does not [retire](super::workers) until another worker stops waiting or a new
 //! one starts. A waiting worker enters the list before it counts the workers, and a retiring worker reads the list
-//! under the lock that protects this count ([`queue::waiters`](crate::queue)).
+//! under the lock that protects this count, so one of the two sees the other ([`queue::waiters`](crate::queue)).
 //!
 //! # Waits that may still end
 //!
-//! The list has no waits with a timeout or a token, which may end by themselves, and none for tasks of another pool,
-//! whose own workers may run them. After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only
-//! a task's wait for itself is refused. A time limit ends its task, and any thread may run a task that a rejection
-//! handler has kept: a wait for such a task is on the list, because the waiter runs nothing meanwhile, but does not
-//! count as stuck (`Task::needs_worker`).
+//! The list has no waits with a timeout or a token, because the timeout or a cancellation may end them, and none for
+//! tasks of another pool, because that pool's workers may run these. After `shutdown_now` the holder of a `DrainedTask`
+//! may run it, so from then on only a task's wait for itself is refused. Two kinds of tasks can end without a worker:
+//! those whose time limit a timer thread enforces, and those that a rejection handler has kept, which any thread may
+//! run. A wait for such a task is on the list, because the waiting worker runs nothing meanwhile, but does not count as
+//! stuck (`Task::needs_worker`).
 
 use std::fmt;
 
@@ -58,8 +60,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Registers an unlimited wait of the calling thread until the guard is dropped. Fails if the wait could never end.
-    /// Returns `None` on a thread that is not a worker of this pool, and after `shutdown_now`.
+    /// Registers a wait of the calling worker, without a time limit, until the guard is dropped. Fails if the wait
+    /// could never end. Returns `None` on a thread that is not a worker of this pool, and after `shutdown_now`.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
@@ -71,7 +73,7 @@ impl Pool {
         self.register_join(awaited()).map(Some)
     }
 
-    /// Adds the calling worker's wait to the registry. Fails if no worker would be left that could end it.
+    /// Adds the calling worker's wait to the registry. If no worker is left that could end it, starts one or fails.
     pub(super) fn register_join(
         self: &Arc<Self>,
         awaited: Arc<Awaited>,
@@ -86,13 +88,13 @@ impl Pool {
         if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
     }
 
-    /// Returns `true` if some worker is waiting without a limit, and so is every other started worker.
+    /// Returns `true` if at least one worker has started and all started workers are waiting without a time limit.
     pub(super) fn has_only_waiting_workers(&self) -> bool {
         let waiting = self.workers.joins.len();
         waiting > 0 && waiting >= self.workers.size()
     }
 
-    /// Returns `true` if some started worker is not in a wait that is stuck.
+    /// Returns `true` if at least one started worker is not in a stuck wait.
     fn is_worker_left(&self) -> bool {
         let all = self.workers.joins.all();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();
