@@ -1,9 +1,9 @@
 //! The driver: a caller that stands in for all threads of a pool.
 //!
 //! ```text
-//!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
-//!   timer thread          ──▶           ── expires the limits that are up, each at its place in the order
-//!                               arm     ── when to call next; the waker is called if that gets nearer
+//!   worker                      run_due ── takes what was due at the call, in order, and runs it
+//!   timer thread          ──▶           ── expires the limits whose time is up, each at its place in the order
+//!   their sleep                 arm     ── says when to call next; the waker is called if that moment comes nearer
 //! ```
 //!
 //! A pool with a driver needs no thread: the driver counts as the one worker from its creation until termination, and
@@ -18,33 +18,34 @@
 //! next round. So each task runs at most once in a round, and a round ends even on a clock that stands still.
 //!
 //! A series that has missed runs makes up for one of them in each round; all runs start in the order of their
-//! deadlines, as on a worker. So if a series is queued again for a later moment that had also come when the round
-//! began, the round ends at that moment's place in the order, and the caller is told to call again at once.
+//! deadlines, as on a worker. So if a series is queued again for a later moment, and that moment had already come when
+//! the round began, the round ends at that moment's place in the order, and the caller is told to call again at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
 //! cancelled, moved or drained. Limits have sequences too, so a round expires only those queued before it began.
 //!
 //! # Termination
 //!
-//! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool
-//! cannot know when the driver is called next. So a shutdown that finds the queue finished terminates the pool, or else
-//! the driver does, once it has run the last task. If the last task is cancelled after the shutdown, while no party is
-//! registered, the driver's next call terminates the pool ([`is_abandoned`](super::lifecycle)).
+//! A worker holds up termination for as long as it lives. The driver does so only while it runs something, since the
+//! pool cannot know when the driver will be called next. So a shutdown terminates the pool if nothing is running or
+//! left to run; otherwise the driver does, once it has run the last task. If the last task is cancelled after the
+//! shutdown, while no party is registered, the next call of the driver terminates the pool
+//! ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
 //! [`Driver::arm`] says when the driver has to be called next, and lists the waker, which is called if that turns out
-//! to be too late. The driver is on three lists: as the only waiter, and so the leader, on those of both
-//! [queues](crate::queue), and on that of the waiters for termination. It is not listed while it runs something, and
-//! looks at both queues and the phase before it says when to call again. A driver whose waker has been called counts as
-//! a searcher until its next call.
+//! to be too late. The driver is then on three lists of waiters: that for termination, and those of the
+//! [queues](crate::queue) of tasks and of limits, where it is the only waiter and so the leader. It is not listed while
+//! it runs something, and it looks at both queues and the phase before it says when to call again. Once its waker has
+//! been called, the driver counts as a searcher until it is called again.
 //!
 //! # The driver's thread
 //!
 //! A driver cannot be sent to another thread. So its thread is in a [scope](super::lifecycle) of the pool, as a worker,
-//! for as long as the driver lives: a wait on this thread for one of the pool's tasks, or for termination, could never
-//! end, and is refused, as on a pool's only worker. There is no timer thread either, so a wait for a task with a time
-//! limit is refused as well ([`deadlock`](super::deadlock)).
+//! for as long as the driver lives. A wait on this thread for one of the pool's tasks, or for termination, could never
+//! end; it is refused, as on a pool's only worker. There is no timer thread either, so a wait for a task that has a
+//! time limit is refused as well ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -81,12 +82,13 @@ pub(crate) struct Driver {
 #[derive(Default)]
 pub(crate) struct Round {
     taken: usize,
-    /// How many of the `taken` tasks have run. The others had ended, or their runs were put off, skipped or left out.
+    /// How many of the `taken` tasks have run. The others ended without a run, or their runs were put off, skipped, or
+    /// left out as overdue.
     pub(crate) ran: usize,
 }
 
 impl Driver {
-    /// Makes the only worker of a driven pool, which must not yet be shared with another thread.
+    /// Makes the driver, the only worker of its pool. The pool must not be shared with another thread yet.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         debug_assert!(pool.is_driven);
         let (number, stats) = pool.workers.add_driver();
@@ -107,7 +109,8 @@ impl Driver {
         &self.runner.pool
     }
 
-    /// Runs each due task once, up to the place of the first missed run that is queued again.
+    /// Runs one round: runs each due task once, in order, and expires the limits whose time is up. Ends early at the
+    /// place in the order of the first missed run that is queued again.
     pub(crate) fn run_due(&mut self) -> Round {
         self.disarm();
         let pool = self.pool();
@@ -177,7 +180,7 @@ impl Driver {
         self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
 
-    /// Returns `first` unless the queue is finished: then `PAST` if the driver has to terminate the pool, else `NEVER`.
+    /// Returns `first` until the queue is finished, then `PAST` if the driver has to terminate the pool, else `NEVER`.
     fn unless_finished(&self, first: Timestamp) -> Timestamp {
         match &**self.pool() {
             pool if !pool.queue.is_finished() => first,
@@ -186,8 +189,8 @@ impl Driver {
         }
     }
 
-    /// Returns the same as [`next`](Self::next). Until the driver is called again, `waker` is called if that moment
-    /// turns out to be too late, or if the pool terminates.
+    /// Lists `waker`, and returns what [`next`](Self::next) would. Until the driver is called again, the waker is
+    /// called if that moment turns out to be too late, or if the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;
@@ -232,11 +235,11 @@ impl Drop for Driver {
     }
 }
 
-/// Until this is dropped, a manual clock counts the thread that made it as a waiting worker.
+/// Until this is dropped, a manual clock counts the driving thread as a waiting worker.
 struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,
-    /// The clock that the thread worked for before, as in [`Parker::works_for`]; `None` if it was this one.
+    /// What [`Parker::works_for`] was before; `None` if the thread already worked for `clock`.
     before: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The phase of the pool, the parties that hold up termination, the waiters for it, and what a shutdown keeps.
+//! The pool's phase, what holds up termination, what a shutdown keeps, and which threads act for the pool.
 //!
 //! ```text
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
@@ -6,32 +6,34 @@
 //!
 //! A pool may skip phases, but never goes back. The queue decides what is admitted; this module counts parties.
 //!
-//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: mainly each worker, from the attempt
-//! to start it to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the
-//! queue have ended. Once a shutdown has begun and the queue is finished, the last party to deregister *tidies*: it
-//! calls the hook for termination, moves the pool to `Terminated`, and wakes the waiters. So a thread that has seen
-//! termination knows that the pool no longer has the closure of any task, and that the hook has returned.
+//! Whatever must be over before termination is a *party*, as in Java's `Phaser`. Most parties are workers or shutdowns.
+//! A worker counts as a party from the attempt to start it to its last step, and a shutdown from the change of phase
+//! until the tasks that it took out of the queue have ended or are handed to the caller. Once a shutdown has begun and
+//! the queue is finished, the last party to deregister *tidies*: it calls the hook for termination, moves the pool to
+//! `Terminated`, and wakes the waiters. So a thread that finds the pool terminated knows that the pool no longer holds
+//! any task's closure, and that the hook has returned.
 //!
-//! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down;
-//! and until each admitted task has been taken or removed, the queue is not finished, and the pool does not tidy.
+//! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down.
+//! The queue is not finished, and the pool does not tidy, until each admitted task has been taken or removed.
 //! [`workers`](crate::pool::workers) ensures that a worker comes for each of these tasks.
 //!
-//! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*:
+//! A shutdown with a deadline is over by its deadline. If something still holds up termination, the pool is *given up*:
 //! it terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
 //!
-//! [`deregister`](Lifecycle::deregister) checks whether the queue is finished while it holds the lock of this module;
-//! for that, the queue takes the locks of its ready list and of each stripe.
+//! [`deregister`](Lifecycle::deregister) holds the lock of this module while it checks whether the queue is finished.
+//! For that check, the queue takes the locks of its ready list and of each stripe.
 //!
 //! # Threads that would wait for themselves
 //!
-//! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that
-//! it cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory
-//! is user code. A thread can act for several pools at once, as when a task of one shuts down another. So each thread
-//! has a stack of [scopes](PoolScope) in a thread-local: a few addresses, each valid for as long as its scope lives.
+//! Three kinds of threads must not wait for termination: a worker, a thread that shuts the pool down, and a thread that
+//! starts a worker. The second may cancel a task that owns the executor, whose drop would wait; the third calls the
+//! thread factory, which is user code. A thread can act for several pools at once, as when a task of one shuts down
+//! another. So each thread has a stack of [scopes](PoolScope) in a thread-local: a few addresses, each valid for as
+//! long as its scope lives.
 //!
-//! A thread that is being torn down may have lost its scopes before it drops an executor that a thread-local owned. Its
-//! wait for termination is then not refused. The wait hangs only if a task that this drop cancels waits, in its own
-//! drop, for the same pool to terminate.
+//! A thread that is being torn down may have lost its scopes before it drops an executor that a thread-local owned. A
+//! wait for termination on this thread is then not refused. It hangs only if the executor's drop cancels a task whose
+//! own drop waits for the same pool.
 
 use std::{cell::RefCell, ptr, task::Waker};
 
@@ -46,7 +48,7 @@ use crate::{
     wait::{Place, Watched},
 };
 
-/// How far the pool has come; it only ever moves down this list.
+/// The phase of a pool, which only ever moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Running,
@@ -118,8 +120,8 @@ impl Lifecycle {
         self.set(&mut progress, phase);
     }
 
-    /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers
-    /// none, if the pool is tidying or has terminated.
+    /// Registers a party, which has to call [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and
+    /// registers none, if the pool is tidying or has terminated.
     #[must_use]
     pub(crate) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
@@ -128,7 +130,7 @@ impl Lifecycle {
         is_in_time
     }
 
-    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to [terminate](Self::terminate).
+    /// Deregisters a party. Returns `true` if the caller has to tidy, and then [terminate](Self::terminate) the pool.
     /// `is_finished` is called **under the lock**.
     #[must_use]
     pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
@@ -153,7 +155,7 @@ impl Lifecycle {
         progress.take_wakers()
     }
 
-    /// Marks the pool as given up, and wakes the waiters: those that poll with `or_given_up` wait no longer.
+    /// Marks the pool as given up, and wakes the waiters. Those that poll with `or_given_up` then stop waiting.
     pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();
         progress.is_given_up = true;
@@ -190,7 +192,7 @@ impl Lifecycle {
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True once a task has been submitted whose kind alone does not decide whether a shutdown keeps it.
+    /// True once a task has been submitted that a shutdown cannot judge by its kind alone.
     has_exceptions: AtomicBool,
 }
 
@@ -209,7 +211,7 @@ impl Policies {
         self.has_exceptions.load(Ordering::Relaxed)
     }
 
-    /// Returns which tasks a pool in this phase keeps; `None` if it is `Running`.
+    /// Returns which tasks a pool in `phase` keeps; `None` for `Running`.
     pub(crate) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         match phase {
             Phase::Running => None,
@@ -234,13 +236,13 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Worker,
-    /// The thread shuts the pool down, ends tasks that no worker would take, or terminates the pool.
+    /// The thread shuts the pool down, ends tasks that no worker would take, terminates the pool, or expires limits.
     Stopper,
     /// The thread calls the pool's thread factory.
     Starter,
 }
 
-/// Until this is dropped, the thread that made it, which also drops it, acts for a pool in one role.
+/// Until this is dropped, the thread that made it acts for a pool in one role. The same thread has to drop it.
 pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {
@@ -278,8 +280,8 @@ impl Lifecycle {
     }
 }
 
-/// Returns `true` if the calling thread acts for any pool, runs a task, or drops the values of a task that it has
-/// ended: a wait that is refused on this thread might hang on another.
+/// Returns `true` if the calling thread acts for any pool, runs a task, is dropping values of a task that it has ended,
+/// or is ending. It must not share its work with another thread: a wait that is refused here might hang there.
 pub(super) fn acts_for_a_pool() -> bool {
     let is_in_scope = SCOPES.try_with(|scopes| !scopes.borrow().is_empty());
     is_in_scope.unwrap_or(true) || is_releasing() || current_task().is_some()

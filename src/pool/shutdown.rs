@@ -1,9 +1,9 @@
 //! Shutdown, a protocol of the pool: three ways to stop, the two policies, and waiting for termination.
 //!
-//! | | the queue admits | taken out of the queue | tokens |
+//! | | the queue still admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | what the policies keep: periodic tasks between two runs or waiting for their groups, and tasks that their gates put off; tasks with their own policy, by that policy; other tasks that wait for their groups | what the policies do not keep | – |
-//! | `stop` (drop) | tasks that wait for their groups | what is not yet due | – |
+//! | `shutdown` | one-shot tasks that wait for their groups or for a gate's answer; one-shot tasks that were put off or will be retried, if the policies keep delayed tasks; periodic tasks in any of these states or between two runs, if the policies keep periodic tasks; a task's own policy takes precedence | what the policies do not keep | – |
+//! | `stop` (drop) | tasks that wait for their groups or for a gate's answer, unless their own policy is to cancel them | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, returned | cancelled |
 //!
 //! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for
@@ -72,9 +72,9 @@ impl Pool {
         DrainedTasks::new(drained, self.detached_context(), may_share)
     }
 
-    /// Terminates the pool if nothing is left in its closed queue. Called after a task was taken out without being run:
-    /// all workers may have retired, since none stays for a parked task. In a driven pool this does nothing: the
-    /// driver's next call terminates the pool.
+    /// Terminates the pool if nothing is left in its closed queue. Called after a task has been taken out without being
+    /// run: all workers may have retired, since none stays for a parked task. In a driven pool this does nothing: the
+    /// next call of the driver terminates the pool.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
         if !self.is_driven && self.queue.is_finished() && self.lifecycle.register() {
@@ -169,8 +169,8 @@ impl Pool {
 
 // Waiting for termination.
 impl Pool {
-    /// Waits until the pool has terminated or, with `or_given_up`, has been given up, but for at most `timeout`.
-    /// Returns `false` if the time is up first. Fails on a thread that acts for the pool.
+    /// Waits for at most `timeout` until the pool has terminated or, with `or_given_up`, has been given up. Returns
+    /// `false` if the time is up first. Fails on a thread that acts for the pool, unless the pool has terminated.
     pub(crate) fn await_termination(
         &self,
         timeout: Duration,

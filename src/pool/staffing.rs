@@ -64,8 +64,8 @@ impl Pool {
         }
     }
 
-    /// Starts a worker if a task is pending that none would take; see the head of [`workers`](super::workers). Does not
-    /// wait for the permit.
+    /// Starts a worker for a pending task that no worker would take; see the head of [`workers`](super::workers). Does
+    /// not wait for the permit.
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
@@ -101,7 +101,8 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a helper thread if it `is_needed`, then calls `started`. Blocks while another thread has the permit.
+    /// Starts a helper thread if `is_needed` returns `true`, and then calls `started`. `is_needed` is called **under
+    /// the lock** of the workers. Blocks while another thread has the permit.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -126,8 +127,8 @@ impl Pool {
         result
     }
 
-    /// Starts a thread, which is a worker if it has a number. Calls `started` if that succeeds, and gives the permit
-    /// back in any case.
+    /// Starts a thread: a worker if `number` is `Some`, else a helper. Calls `started` if that succeeds, and gives the
+    /// permit back in any case.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -153,7 +154,8 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but logs a failure, and then calls [`end_stranded`](Self::end_stranded).
+    /// Like [`compensate`](Self::compensate), but on failure logs the error and calls
+    /// [`end_stranded`](Self::end_stranded).
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }
