@@ -7,31 +7,32 @@
 //!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first starts a worker ([`staffing`](super::staffing)), unless it sees that as many as are wanted have
-//! started. So a queued task always has a worker that will come for it, and without any worker a task is not queued, or
-//! is taken out again. A task that the bound or the queue refuses goes to the [handler](crate::rejection) until the
-//! handler gives a final answer.
+//! A submission first starts a worker ([`staffing`](super::staffing)), unless as many as are wanted have already
+//! started. So a worker will come for every task that stays queued: if there is no worker and none can be started, the
+//! task is not queued, or is taken out again. If the bound or the queue refuses the task, the submission asks the
+//! [handler](crate::rejection), and offers the task again for as long as the handler says so.
 //!
 //! # References
 //!
 //! Every future keeps the pool alive, so that it can cancel its task. If all futures shared one reference count, every
 //! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
-//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] that its number
-//! selects, into the stripe of that reference, and its futures are counted there.
+//! its queue has stripes, each on cache lines of its own. A thread's number selects the [`PoolRef`] through which it
+//! submits. Its tasks go into the stripe of that reference, and each of its futures has a clone of the reference.
 //!
 //! # Where a submission meets a shutdown
 //!
-//! They meet at the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task
-//! is admitted and the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can
-//! still be refused with [`Saturated`](RejectionReason::Saturated), since the submission checks the bound first.
+//! A submission and a shutdown meet only at the lock of the stripe that the submission uses. If the submission gets
+//! that lock first, the task is admitted and the shutdown sees it; otherwise the queue refuses it. While the queue is
+//! being closed, a task can still be refused with [`Saturated`](RejectionReason::Saturated), since the submission
+//! checks the bound first.
 //!
 //! # Rescue
 //!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again
-//! once the task is queued. If no worker would take the task and the pool may have another, it starts one; if there is
-//! no worker and none can be started, it takes the task out again and reports the error. The head of
-//! [`workers`](super::workers) explains why at least one of the two, the submission or the retiring worker, sees the
-//! other.
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So once the task is queued,
+//! the submission checks again whether a worker will take it. If none will and the pool may have another, the
+//! submission starts one; if there is no worker and none can be started, it takes the task out again and fails with the
+//! error. The head of [`workers`](super::workers) explains why at least one of the two, the submission or the retiring
+//! worker, sees the other.
 
 use std::{
     io, mem,
@@ -66,7 +67,7 @@ struct Target {
 
 /// The references to one pool, one for each stripe. All handles share them.
 pub(crate) struct PoolRefs {
-    /// The pool that `refs` refer to, without the indirection.
+    /// The pool that all `refs` refer to; kept here as well, to save an indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
@@ -121,8 +122,9 @@ impl PoolRef {
         self.0.stripe
     }
 
-    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If the task is refused, asks
-    /// the handler or, without `asks_handler`, fails. The ticket of a task that the handler has dealt with has no slot.
+    /// Submits a task through this reference. The caller has checked that the pool has a worker, and passes what it
+    /// found as `staffing`. If the task is refused, asks the handler, or fails if `asks_handler` is `false`. Returns a
+    /// ticket without a slot if the handler has dealt with the task.
     // Inlined with the usual path into the queue: a call would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
@@ -139,9 +141,9 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer, even beyond the bound, and asks no rejection handler: one that runs the task in the caller
-    /// would end a wait too early, and one that blocks would block a thread that polls. Fails if the queue does not
-    /// admit the timer, or if there is no worker and none can be started.
+    /// Submits a timer, even beyond the bound. Asks no rejection handler: a handler that ran the timer at once would
+    /// end the wait too early, and one that blocked would block the polling thread. Fails if the queue does not admit
+    /// the timer, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -188,7 +190,7 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler about a refused task, and offers it again for as long as the handler says so.
+    /// Asks the handler about a refused task, and offers the task again for as long as the handler says so.
     #[cold]
     fn reject(
         &self,
@@ -276,7 +278,8 @@ impl PoolRef {
 }
 
 impl Pool {
-    /// Starts a worker, unless there are as many as wanted or the queue is closed. Fails only if the pool has none.
+    /// Starts a worker, unless as many as are wanted have started or the queue is closed. If the start fails, returns
+    /// `Short`, or the error if no worker has started.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // The queue, not the phase, which advances before the queue is closed: until then tasks are admitted.

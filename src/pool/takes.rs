@@ -1,10 +1,10 @@
-//! Tells the observers, which only some pools have, of each task that a worker takes and of each run
-//! ([`Pool::follows_takes`](Pool)).
+//! Tells the observers of each task that a worker takes, and of each run. A pool with neither an observer nor a bound
+//! leaves this out ([`Pool::follows_takes`](Pool)).
 //!
-//! Two clock readings measure a run, and a third would cost more than the rest of the report. A worker reads the clock
-//! anyway when it looks for its next task, right after the run. So it keeps the facts of a run until then, and takes
-//! that reading as the run's end. Another thread may therefore see the outcome of a run before the observers hear of
-//! it.
+//! An extra clock reading at the end of each run would cost more than the rest of the report. The worker reads the
+//! clock anyway, right after the run, when it looks for its next task. So it keeps the facts of a run until then, and
+//! takes that reading as the run's end. Another thread may therefore see the outcome of a run before the observers hear
+//! of it.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ pub(super) struct Takes {
 }
 
 impl Takes {
-    /// Tells the observers of the last run, and then that the worker has taken task `id`, which was due at `due`.
+    /// Reports the last run to the observers, and then tells them that the worker has taken task `id`, due at `due`.
     #[inline(never)]
     pub(super) fn take(
         &self,
@@ -52,7 +52,7 @@ impl Takes {
         self.ended.set(Some(run.facts(due, counted.1 > failed)));
     }
 
-    /// Tells the observers of the last run, if they have not been told. `now` counts as the end of that run.
+    /// Reports the last run to the observers, unless that has been done. `now` counts as the end of that run.
     pub(super) fn look(&self, hooks: &Hooks, worker: &WorkerContext, now: Timestamp) {
         let Some(facts) = self.ended.take() else { return };
         worker.with_names(facts.id, |names| {

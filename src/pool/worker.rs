@@ -8,9 +8,9 @@
 //! other. The order, task before queue, is never reversed. Under the task's lock the check for a cancellation and the
 //! insertion are one step, so a cancelled periodic task is never queued again, not even for a moment.
 //!
-//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives the worker as a value to run. That
-//! value holds the [`WorkerThread`], and the pool counts the worker for as long as the `WorkerThread` lives: its drop,
-//! after the run or in a factory that never ran it, removes the worker from the count.
+//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives a [`Worker`](crate::Worker) to run.
+//! The `Worker` owns the [`WorkerThread`]. The pool counts the worker until it retires or the `WorkerThread` is
+//! dropped: at the end of its work, or with a `Worker` that was never run.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -27,7 +27,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// A worker. The pool counts the worker until this value is dropped.
+/// A worker. The pool counts the worker until it retires or this value is dropped.
 pub(super) struct WorkerThread {
     pub(super) runner: Runner,
     pub(super) name: String,
@@ -160,8 +160,8 @@ impl Runner {
         }
     }
 
-    /// Offers a task to the queue. Fails if the queue refuses the task, or if the task is to end. The head of the
-    /// module names the locks.
+    /// Offers a task to the queue again, for `next`. Fails if the queue refuses the task, or if the task has ended or
+    /// is to end. The head of the module names the locks.
     fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let Pool { queue, capacity, .. } = &*self.pool;
         let mut wake = None;
@@ -198,7 +198,7 @@ impl Runner {
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker will queue a task again and then search, so that no other is started for the task.
+    /// Announces that this worker will queue a task again and then search, so that no other worker is started for it.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {
@@ -208,14 +208,16 @@ impl Runner {
         }
     }
 
-    /// Withdraws the announcement, if there is one: this worker has found a task, or the queue knows that it is idle.
+    /// Withdraws the announcement of a search, if there is one. Called once the queue counts this worker as idle, and
+    /// before a step that may take long.
     fn search_done(&self) {
         if self.will_search.take() {
             self.pool.workers.search_done(self.number);
         }
     }
 
-    /// Starts another worker if tasks need one and threads rely on this one. Called before a step that may take long.
+    /// Starts another worker if tasks need one and other threads may rely on this worker. Called before a step that may
+    /// take long.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {
