@@ -10,9 +10,9 @@
 //! # Starting
 //!
 //! The thread factory is user code, so no thread holds a lock while it runs. In place of a lock there is a *permit*:
-//! one thread at a time starts a worker, and a submission that needs one waits for the permit. Threads rely only on
-//! **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as
-//! started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If a
+//! one thread at a time starts a worker, and a submission that needs a worker waits for the permit. Threads rely only
+//! on **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts
+//! as started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If a
 //! newly counted worker is one too many, the idle workers check again ([`Workers::mark_started`]).
 //!
 //! # The rule
@@ -20,67 +20,69 @@
 //! > A task that is due never waits while the pool may have another worker.
 //!
 //! A pool may have as many workers as its core size, or one if that is 0: that many are *wanted*. A started worker that
-//! waits for a task to take is *idle*, and the queue knows it. A worker is *about to search* if it has yet to look for
+//! waits for a task to take is *idle*, and the queue counts it. A worker is *about to search* if it has yet to look for
 //! a task: it is new, or it is queuing a task again. The queue ensures that an idle worker wakes up on time. The rule
 //! follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
 //! > While a task is pending, a worker is idle, about to search or being started, or all that are wanted have started.
 //!
-//! Each step that can break the invariant restores it:
+//! Each step that can break the invariant restores it (*to look* is defined below):
 //!
-//! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task it looks
-//!   again: other workers may have retired, or the new one may have found another task.
+//! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task, it
+//!   looks: by then other workers may have retired, or the new one may have taken another task.
 //! * *A worker, idle or about to search, that takes an entry* looks at what it leaves behind before it runs the task.
 //!   If tasks are left and no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker
-//!   that finds its next entry at once need not look, since no thread has relied on it.
-//! * *An idle worker that retires* leaves at least one other worker idle if one task is pending, and two if several
-//!   are. That is more than the rule needs, so that a pool with two periodic tasks does not start and end a thread at
-//!   every run.
+//!   that was neither, because it found the entry at once, need not look: no thread has relied on it.
+//! * *An idle worker that retires* leaves as many started workers as are wanted, or else enough idle ones: at least one
+//!   if one task is pending, and two if several are. A second idle worker is more than the rule needs: without it, a
+//!   pool with two periodic tasks would start and end a thread at every run.
 //! * *A worker that queues a task again* then searches for another. It announces this first, so that no other thread
 //!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A thread that drops a worker*, which a thread factory had kept, looks in two cases: the queue is closed by then,
-//!   or all other workers wait for tasks to end.
+//! * *A thread that drops a worker* (perhaps one that a thread factory had kept) looks in two cases: the queue is
+//!   closed by then, or all other workers wait for tasks to end.
 //! * *A thread that shuts the pool down* closes the queue and then looks, if a worker was lost and none has started
 //!   since.
-//! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
+//! * *A worker that begins to wait for a task* first starts another if no worker would be left to run tasks. If none
+//!   can be started, the wait is refused (`deadlock`).
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
-//! closed there may be no next step. So if no worker is alive by then, a thread that fails to start one ends the
+//! closed there may be no next step. So if a start then fails and no worker is alive, the thread that tried ends the
 //! remaining tasks. Workers take the same steps with a closed queue: tasks that a shutdown kept fall due as well.
 //!
 //! # Retiring
 //!
-//! A worker is *surplus* if there are more workers than the core pool size, or if core threads may time out. A surplus
-//! worker that is idle asks whether it may retire ([`Workers::try_retire`]), and if so retires after the keep-alive. It
-//! may retire if more workers have started than are wanted, unless all others wait for tasks to end. If no more have
-//! started than are wanted, it must not leave a task behind, and no thread may rely on it while it leaves. Each side
-//! writes before it reads ([`queue::waiters`](crate::queue)):
+//! A worker is *surplus* if more workers have started than the core size allows, or if core threads may time out. A
+//! surplus worker that is idle asks whether it may retire ([`Workers::try_retire`]), and if so retires after the
+//! keep-alive. It may retire if more workers have started than are wanted, unless all others wait for tasks to end. If
+//! no more have started than are wanted, it must not leave a task behind, and no thread may rely on it while it leaves.
+//! Each side writes before it reads ([`queue::waiters`](crate::queue)):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
-//! | 1. puts the task into the queue, or is no longer idle | 1. lowers the number of started workers by one |
+//! | 1. puts the task into the queue, or stops being idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
 //! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
-//! asks while the queue counts it as waiting, so that no other thread starts a worker in its place meanwhile. If it
-//! retires, it leaves the queue under the lock of this module, so no thread that counts under that lock still takes it
-//! for idle.
+//! that asks whether it may retire still counts as waiting in the queue, so no other thread starts a worker in its
+//! place. If it retires, it leaves the queue under the lock of this module, so no thread that counts under that lock
+//! still takes it for idle.
 //!
-//! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being
-//! started ([`Workers::try_spawn_permit`]). Of two workers that take entries at once, the one that leaves the queue
-//! later sees that the other has left; of two threads that look, the second sees the permit of the first. A thread that
-//! has taken an entry does not wait for the permit. The permit's holder may have started no worker, so the holder looks
-//! once it has given the permit back. A worker reports under the lock of this module that it has searched; by then the
-//! queue counts it as waiting, or it has taken an entry. [`retiring`] explains when a worker that stays retires after
-//! all.
+//! *To look* is to count, under the lock of this module, the workers that are idle, about to search or being started,
+//! and to start one if there are none while a task is pending ([`Workers::try_spawn_permit`]). Of two workers that take
+//! entries at once, the one that leaves the queue later sees that the other has left; of two threads that look, the
+//! second sees the permit of the first. A thread that has taken an entry does not wait for the permit: it leaves the
+//! other entries to the permit's holder. The holder may not have started a worker, so it looks once it has given the
+//! permit back. A worker reports under the lock of this module that it has searched; by then the queue counts it as
+//! waiting, or it has taken an entry. [`retiring`] explains when a worker that stays retires after all.
 //!
 //! # Settings
 //!
-//! A thread changes a setting under the lock of this module, even while workers run. A retiring worker reads it under
-//! that lock. A submission reads it once its task is queued, and a thread that enlarges the core looks at the queue
-//! after the change; the queue's locks ensure that one sees the other. A thread that shrinks the core wakes the
-//! sleeping workers once; those that are surplus retire after the keep-alive if no task comes.
+//! Settings can change while workers run. A thread changes one under the lock of this module, and a retiring worker
+//! reads it under that lock. A submission reads the core size once its task is queued, and a thread that enlarges the
+//! core reads the queue's length after the change. The queue's locks ensure that at least one of them sees what the
+//! other did. A thread that shrinks the core wakes the sleeping workers once; those that are surplus retire after the
+//! keep-alive if no task comes.
 //!
 //! The lock protects everything in [`Roster`]. Under it [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
 //! [`Workers::count`] call closures that look at the queue while the count cannot change (`docs/locks.md`).
@@ -120,7 +122,7 @@ pub(crate) struct Workers {
     /// In nanoseconds.
     keep_alive: AtomicU64,
     staying: Staying,
-    /// The workers' waits without a limit.
+    /// The unlimited waits of the workers.
     pub(super) joins: JoinRegistry,
 }
 
@@ -134,10 +136,10 @@ struct Roster {
     largest: usize,
     /// True while a thread has the [`SpawnPermit`].
     is_spawning: bool,
-    /// True from the loss of a started worker, or of the only one, until another starts: a due task may have no worker.
+    /// True from the loss of a started worker, or of the only worker, until one starts: a due task may have no worker.
     is_short: bool,
     last_number: usize,
-    /// The handles of the started threads that have neither been joined nor been found to have ended.
+    /// The handles of the started threads that have not been joined or found to have ended.
     threads: Vec<JoinHandle<()>>,
     /// The totals of the workers that have been removed.
     retired: Totals,
@@ -203,14 +205,14 @@ impl Workers {
 
     // Counts.
 
-    /// Returns the number of started workers without a lock: may leave out one that is deciding whether to retire.
+    /// Reads the number of started workers without a lock: one that is deciding whether to retire may be left out.
     #[inline]
     pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
         self.started.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of started workers, under the lock: one that is deciding whether to retire still counts.
+    /// Reads the number of started workers under the lock: one that is deciding whether to retire is counted.
     pub(crate) fn size(&self) -> usize {
         self.roster.lock().started
     }
@@ -226,7 +228,7 @@ impl Workers {
         self.started() >= self.wanted()
     }
 
-    /// Returns the error of a failed start if no worker has started; otherwise only logs it.
+    /// Returns the error of a failed start if the pool has no started worker; otherwise only logs it.
     #[cold]
     pub(super) fn tolerate(&self, error: io::Error) -> io::Result<()> {
         if self.size() == 0 {
@@ -301,8 +303,8 @@ impl Workers {
 
     // Starting.
 
-    /// Waits for the permit to start a thread. Returns `None` once `is_needed` returns `false`; `is_needed` is called
-    /// **under the lock**, with the number of started workers, and reads only atomics.
+    /// Waits for the permit to start a thread, or returns `None` as soon as `is_needed` returns `false`. `is_needed` is
+    /// called **under the lock**, with the number of started workers, and may read only atomics.
     pub(super) fn spawn_permit(
         &self,
         is_needed: &dyn Fn(usize) -> bool,
@@ -321,9 +323,9 @@ impl Workers {
         })
     }
 
-    /// Returns the permit to start a worker, if it is free, the pool may have one more, no worker is about to search,
-    /// and `is_uncovered` returns `true`: a task is pending and no worker is idle. `is_uncovered` is called **under the
-    /// lock**, and takes the lock of the queue's waiters.
+    /// Returns the permit to start a worker if the permit is free, the pool may have another worker, no worker is about
+    /// to search, and `is_uncovered` says that a task is pending while no worker is idle. `is_uncovered` is called
+    /// **under the lock**, and takes the lock of the queue's waiters.
     pub(super) fn try_spawn_permit(
         &self,
         is_uncovered: impl FnOnce() -> bool,
@@ -338,7 +340,7 @@ impl Workers {
         Some(SpawnPermit { workers: self })
     }
 
-    /// Returns `true` if no worker has started since one was lost: tasks may be left without one.
+    /// Returns `true` if a worker was lost and none has started since: a due task may have no worker.
     pub(super) fn is_short(&self) -> bool {
         self.roster.lock().is_short
     }
@@ -352,7 +354,7 @@ impl Workers {
     }
 
     /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers must
-    /// check again: there are too many workers, or one stayed because all others were waiting for tasks.
+    /// ask again whether to retire: there are too many workers, or one stayed because all others were waiting.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {

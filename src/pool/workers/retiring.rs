@@ -9,18 +9,18 @@
 //! A worker that may retire wakes up after the keep-alive. One that has to stay sleeps without a limit, so an idle pool
 //! has no wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
 //!
-//! * **Tasks are pending**, and too few other workers are idle. That ends when fewer tasks are pending. A thread that
-//!   removes a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one,
-//!   once it is idle itself: a periodic task is pending again by then.
-//! * **All other workers wait for tasks** to end. That ends when one of them stops waiting, or when another starts.
+//! * **Tasks are pending**, and too few other workers are idle. The reason is gone once fewer tasks are pending. A
+//!   thread that removes a task without running it checks for this (`Pool::entry_removed`). So does a worker that has
+//!   run a task, once it is idle: by then a periodic task is pending again.
+//! * **All other workers wait for tasks** to end. The reason is gone once one stops waiting, or another worker starts.
 //!
 //! # Why no worker stays for a reason that is gone
 //!
-//! A worker that stays notes the reason and *then* looks; a thread that changes something does so and *then* reads the
-//! note. Both sides look at state behind locks, which order their steps ([`queue::waiters`](crate::queue)). A worker
-//! knows its reason only once it has looked, so it first notes both reasons, and then corrects the note
-//! ([`note`](Staying::note)). The thread that finds a reason gone withdraws it and wakes *all* workers; one that still
-//! has to stay notes it again.
+//! A worker that stays notes the reason and *then* looks at the pool; another thread changes the pool and *then* reads
+//! the note. Both sides look at state behind locks, which order their steps ([`queue::waiters`](crate::queue)). A
+//! worker knows its reason only once it has looked, so it first notes both reasons, and then corrects the note
+//! ([`note`](Staying::note)). The thread that finds a reason gone withdraws it and wakes *all* workers; a worker that
+//! still has to stay notes its reason again.
 
 use super::{Roster, Workers};
 use crate::{
@@ -34,10 +34,11 @@ use crate::{
 };
 
 /// Returns `true` if a worker's wait is stuck: only a worker of the pool can do what is awaited, and none has done it.
-/// The argument says whether the pool has a timer thread. The pool cannot foresee a cancellation by another thread.
+/// The argument says whether the pool has a timer thread. A cancellation by another thread could end the wait, but the
+/// pool cannot foresee one.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
-/// What the workers of a pool wait for without a limit: one entry for each waiting worker.
+/// The unlimited waits of a pool's workers, one entry for each.
 #[derive(Default)]
 pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
@@ -72,14 +73,14 @@ pub(in crate::pool) enum Retirement<L> {
     Stay,
     /// The worker may retire once it has been idle for long enough.
     NotYet,
-    /// The worker has left the queue, with this result of `leave_queue`, and is no longer counted.
+    /// The worker has left the queue and is no longer counted. Contains what `leave_queue` returned.
     Retired(L),
 }
 
 /// What an idle worker sees of the pool when it asks whether it may retire.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct PoolView {
-    /// The number of workers that are waiting without a limit.
+    /// The number of workers in an unlimited wait.
     pub(in crate::pool) joined: usize,
     /// The number of other workers that are waiting for a task to take.
     pub(in crate::pool) idle: usize,
@@ -87,8 +88,8 @@ pub(in crate::pool) struct PoolView {
     pub(in crate::pool) pending: usize,
 }
 
-/// The most workers that stay for pending tasks: the queue's leader and its deputy, which wake for the first two. If a
-/// third task falls due together with these, the worker that takes one of them starts another worker
+/// The maximum number of workers that stay for pending tasks: the queue's leader and its deputy, which wake for the
+/// first two tasks. If a third task falls due together with these, the second worker to take one starts another
 /// (`Pool::compensate`).
 pub(super) const MAX_STAYING: usize = 2;
 
@@ -102,8 +103,9 @@ pub(in crate::pool) struct Staying {
 }
 
 impl PoolView {
-    /// Returns what a worker that waits in the queue sees. Called under the lock of the workers; takes, one after the
-    /// other, the locks of the join registry, of the queue's waiters, and of the queue's ready list with all stripes.
+    /// Returns what a worker that waits in the queue sees. Called under the lock of the workers. Takes the lock of the
+    /// join registry, then that of the queue's waiters, then that of the queue's ready list and, while holding it, each
+    /// stripe's in turn.
     pub(in crate::pool) fn under_workers_lock<E: Clone>(
         joins: &JoinRegistry,
         queue: &DelayedWorkQueue<E>,
@@ -114,8 +116,8 @@ impl PoolView {
 }
 
 impl Workers {
-    /// Returns until when a worker that has been idle since `since` waits for a task, or `None` if it has retired and
-    /// left the queue.
+    /// Returns until when a worker that has been idle since `since` waits for a task. If the worker may retire and its
+    /// keep-alive is over, retires it and returns `None`.
     #[inline]
     pub(in crate::pool) fn idle_limit<E: Clone>(
         &self,
@@ -151,16 +153,17 @@ impl Workers {
         }
     }
 
-    /// Makes workers ask again if they stay because all others wait. Called when one of those waits has ended.
+    /// Makes the workers ask again if one stays because all others wait. Called when an unlimited wait has ended.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
         }
     }
 
-    /// Decides whether an idle worker may retire. If it has to stay, this notes the reason. Otherwise, if it has been
-    /// idle for long enough (`is_over`), it retires and leaves the queue in this very step. `view` and `leave_queue`
-    /// are called **under the lock**, and take locks of the queue and of the join registry (`docs/locks.md`).
+    /// Decides whether an idle worker may retire. If a surplus worker has to stay, notes the reason. If it may retire
+    /// and has been idle for long enough (`is_over`), removes it from the roster and the queue in one step. `view` and
+    /// `leave_queue` are called **under the lock**, and take locks of the queue and of the join registry
+    /// (`docs/locks.md`).
     pub(in crate::pool) fn try_retire<L>(
         &self,
         number: usize,
@@ -191,8 +194,8 @@ impl Workers {
         answer
     }
 
-    /// Returns why an idle worker has to stay: `(n, false)` until fewer than `n` tasks are pending, `(0, true)` while
-    /// all others wait for tasks, and `(0, false)` if it need not stay.
+    /// Returns why an idle worker has to stay: `(n, false)` if it stays until fewer than `n` tasks are pending,
+    /// `(0, true)` if it stays because all others wait for tasks, and `(0, false)` if it need not stay.
     fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
@@ -220,8 +223,8 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true`, and withdraws the reason, if workers that stay for tasks must ask again. `has_at_least(n)` says
-    /// whether at least `n` tasks are pending.
+    /// Withdraws the reason to stay "tasks are pending" if it is gone. Returns `true` if it did: the workers that
+    /// stayed must then ask again. `has_at_least(n)` says whether at least `n` tasks are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
@@ -232,7 +235,8 @@ impl Staying {
         is_over
     }
 
-    /// Withdraws the reason that all others wait. Returns `true` if it was noted: workers that stay are to ask again.
+    /// Withdraws the reason to stay "all other workers wait". Returns `true` if it was noted: the workers that stayed
+    /// must then ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }
