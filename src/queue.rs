@@ -19,8 +19,8 @@
 //!       out of order       arrives in order      17 ms ahead or more
 //! ```
 //!
-//! * **When is a submission too late?** An insertion and `close` race for the heap's lock: an insertion that wins is in
-//!   the heap when `close` returns, and a later one is refused ([`AdmissionState`]).
+//! * **When is a submission too late?** A submission and `close` race for the heap's lock. A submission that wins is in
+//!   the heap when `close` returns; one that loses is refused ([`AdmissionState`]).
 //! * **Which thread is woken?** [`waiters`] has the protocol, and the argument that no wake-up is lost.
 //! * **Which entry is taken next?** The entry with the earliest deadline; of several with the same deadline, the one
 //!   submitted first. In a single heap that is the heap's order; [`striped`] says why it holds across heaps.
@@ -31,15 +31,15 @@
 //! | word | meaning |
 //! |---|---|
 //! | element, entry | a value that the owner inserts; that value with its deadline and sequence |
-//! | sequence | a number that orders submissions and is never used twice |
+//! | sequence | a number that orders submissions; no two elements ever have the same |
 //! | ticket | identifies an entry while it is in the queue |
-//! | take, try to take | wait for an entry that is due, and take it out; the same without waiting |
-//! | remove, drain | take entries out, due or not |
+//! | take, try to take | wait until an entry is due, then take it out; take one out only if it is due now |
+//! | remove, drain | take chosen entries out, due or not; take all of them out |
 //! | requeue | queue a taken element again, with the sequence it had |
 //!
 //! # Java's names
 //!
-//! Private names of `ScheduledThreadPoolExecutor`, its `DelayedWorkQueue` and `ThreadPoolExecutor`, with their
+//! Names inside `ScheduledThreadPoolExecutor`, its nested classes, `ThreadPoolExecutor` and `FutureTask`, with their
 //! equivalents in this crate. A test checks that each equivalent is in the file named.
 //!
 //! | Java | here | in `src` |
@@ -128,7 +128,7 @@ impl AdmissionState {
         self.0.load(Ordering::Relaxed) & why as usize != 0
     }
 
-    /// Lets the queue admit no more than `admission` from now on. The caller holds all heap locks of the queue.
+    /// Closes the queue to all elements that `admission` does not admit. The caller holds all heap locks of the queue.
     fn restrict_to(&self, admission: Admission) {
         // Ordering: no other thread can write now. For the sequentially consistent store, see `is_open`.
         let current = self.0.load(Ordering::Relaxed);
@@ -142,7 +142,7 @@ type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 #[derive(Debug)]
 pub(crate) struct RefusedElement<E> {
     pub(crate) why: InsertError,
-    /// The sequence of the element, which no other element gets.
+    /// The element's sequence. No other element gets it.
     pub(crate) sequence: u64,
     pub(crate) element: E,
 }
@@ -157,7 +157,8 @@ pub enum InsertError {
     Full,
 }
 
-/// An entry as it was at one moment. `element` is a clone of its element, a reference to it, or a view of it.
+/// An entry as it was when a snapshot was taken. `element` is a clone of the entry's element, a reference to it, or a
+/// view of it.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
     /// The moment at which the entry is due, even if it is parked.

@@ -8,10 +8,11 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has entries that arrive in deadline order.
-//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. The cost of each does not
-//!   depend on their number. Most are timeouts that are cancelled there; the others move to the [near part](near_part),
-//!   bucket by bucket.
-//! * The [lanes] take bursts that come while the heap is large, and the [heap](array_heap) takes all other entries.
+//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. What each of them costs
+//!   does not depend on how many there are. Most are timeouts and are cancelled before they come near; the others move
+//!   to the [near part](near_part), bucket by bucket.
+//! * The [lanes] take bursts that arrive while the [array heap](array_heap) is large. The array heap takes all other
+//!   entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
@@ -19,7 +20,7 @@
 //! A *key* is one 128-bit number that orders entries by deadline and then by submission, and never wraps around:
 //!
 //! ```text
-//!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
+//!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, different for each element)
 //! ```
 //!
 //! # The head
@@ -28,14 +29,15 @@
 //! before the calendar's [floor](calendar), the moment before which no entry of the calendar is due. A call that takes
 //! out the first near entry also brings the nearest buckets near as needed
 //! ([`settle_until`](PriorityQueue::settle_until)), but stops at a work limit or a bucket of several chunks. Then the
-//! head is only a *bound*: the floor. The floor is never later than the first deadline, so a thread that waits for it
+//! head is only a *bound*: the floor. No entry is then due before the floor, so a thread that sleeps until the floor
 //! is not late. A thread that finds the bound due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants
 //!
 //! 1. Each entry is in exactly one part. Its slot tells which, and holds a far entry's key or a near one's position.
-//! 2. If the first near entry is due before the floor, it is first overall. Otherwise the calendar is unused, the
-//!    nearest bucket has several chunks, or `settle_until` stopped at its work limit.
+//! 2. If the first near entry is due before the floor, it is first overall. Otherwise the calendar is unused, or the
+//!    last call that moved entries near stopped early: `settle_until` at one of its limits, `bring_near` after one
+//!    chunk, or `list_due` at `now`.
 
 mod array_heap;
 mod calendar;
@@ -58,13 +60,13 @@ use self::{
 use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
-/// The largest number of entries that the owner admits. With those that it queues again there may be more: positions
-/// and slots have room for twice as many. The crate's own tests use a smaller limit, which they can reach.
+/// The number of entries at which the owner refuses submissions. Entries that it queues again may exceed this number:
+/// positions and slots have room for twice as many. The crate's own tests use a smaller limit, which they can reach.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
-/// Until the near part has more entries than this, all new ones go there: a heap of two levels needs no calendar.
+/// Until the near part has more entries than this, all new ones go there: a heap this small needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// An entry whose distance to the first one, in nanoseconds, is in this range goes to the sorted run if it comes after
-/// all entries there: the run costs less than the calendar. The range ends at about a second.
+/// An entry that is due this many nanoseconds after the first one goes to the sorted run, not to the calendar, if it
+/// sorts after all entries of the run. The run costs less. The range ends at about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
 /// `true` in the crate's own tests and the models: there the calendar begins a few nanoseconds ahead, and chunks are
@@ -162,7 +164,7 @@ impl<E> PriorityQueue<E> {
         Ticket { slot, sequence }
     }
 
-    /// Takes out the first entry, which must be known: see [`is_settled`](Self::is_settled).
+    /// Takes out the first entry, which must be [known](Self::first_key).
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<QueueEntry<UnderLock<E>>> {
         let (key, slot) = self.near.pop(&mut self.table)?;
@@ -179,7 +181,7 @@ impl<E> PriorityQueue<E> {
         Some(SnapshotEntry { deadline: deadline_of(key), ticket: ticket_of(key, slot), element })
     }
 
-    /// Removes an entry. Also returns `true` if the head may have changed.
+    /// Removes the entry with this ticket, if it is there. Also returns `true` if the head may have changed.
     #[inline(always)]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let (entry, is_news) = match self.table.key_place(ticket.slot)? {
@@ -309,7 +311,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Returns `true` if the first entry is known, or if nothing in the calendar is due at `now`. Otherwise the head is
-    /// a bound that has come.
+    /// a bound, and is due at `now`.
     #[inline]
     pub(super) fn is_settled(&self, now: Timestamp) -> bool {
         self.first_near().min(now) < self.floor() || self.calendar.is_unused()
@@ -320,8 +322,8 @@ impl<E> PriorityQueue<E> {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
 
-    /// Returns the deadlines of the first two entries, or moments before them; `NEVER` for each that does not exist.
-    /// The call may miss the second one behind many holes in the run.
+    /// Returns the deadlines of the first two entries, or bounds before them; `NEVER` for each that does not exist.
+    /// Overlooks a second entry that is behind many holes in the run.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());
@@ -345,8 +347,8 @@ impl<E> PriorityQueue<E> {
         [deadline_of(first), deadline_of(second)]
     }
 
-    /// Called when the first near entry may have left: moves the first entry of all to the near part, within a work
-    /// limit.
+    /// Moves the first entry of all to the near part, within a work limit. Called when the first near entry may have
+    /// left.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {
@@ -366,8 +368,8 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done, in which free
-    /// places count a little, since most places may be free.
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done, in entries.
+    /// Each place of the chunk adds a fraction of one, since most places may be free.
     fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.near.len();
         let keys = self.calendar.give_up(&mut self.table, chunk);
@@ -383,11 +385,11 @@ impl<E> PriorityQueue<E> {
     }
 }
 
-/// The heaps of a drained queue, taken out whole. The elements leave them without a lock, in the order of their slots,
-/// which is roughly the order of allocation: memory is read from one end to the other.
+/// The heaps of a drained queue, taken out whole. A thread then takes the elements out without a lock, in the order of
+/// their slots. This is roughly the order of allocation, so memory is read from one end to the other.
 pub(crate) struct Drained<E> {
     heaps: Vec<PriorityQueue<E>>,
-    /// Where the next search begins: a slot of the last of `heaps`.
+    /// The slot, in the last of `heaps`, at which `next` begins to search.
     slot: u32,
     len: usize,
 }
@@ -398,8 +400,8 @@ impl<E> Drained<E> {
         Self { heaps, slot: 0, len }
     }
 
-    /// Takes out the remaining elements, chunk by chunk and without their keys: if there are many, most lookups of keys
-    /// would miss the cache.
+    /// Takes out the remaining elements, chunk by chunk, with `None` for each free place. Does not look up their keys:
+    /// if there are many, most lookups would miss the cache.
     pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
         self.len = 0;
         mem::take(&mut self.heaps).into_iter().flat_map(|heap| heap.table.into_chunks()).collect()

@@ -7,12 +7,12 @@
 //!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
 //! ```
 //!
-//! The root is at position 3, so that the children of each node begin at a multiple of four and
-//! share a cache line. An unused place has the largest key, so the search for the smallest of four siblings
-//! compares all four and need not know which of them exist.
+//! The root is at position 3, so that the children of each node begin at a multiple of four and share a cache line. An
+//! unused place has the largest key, so the search for the smallest of four siblings compares all four and need not
+//! know which of them exist.
 //!
-//! An entry can be removed from the middle because its owner knows its position: the heap reports each new position to
-//! [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java.
+//! An entry can be removed from the middle because the slot table knows its position. The heap reports each new
+//! position to the table ([`Positions`]), as Java's `DelayedWorkQueue.siftUp` calls `setIndex`.
 //!
 //! # Invariants
 //!
@@ -168,8 +168,8 @@ impl ArrayHeap {
         }
     }
 
-    /// Puts an entry at `position`, which is free or has an entry to be replaced, and moves it up or down to where it
-    /// belongs: up as well, because an entry that fills a hole in the middle comes from another branch.
+    /// Replaces the entry at `position`, and moves the new one up or down to where it belongs. Even the last entry
+    /// may have to move up when it fills a hole in the middle, because it comes from another branch.
     // Always inlined, as is `sift_up`: in a heap of few levels, the calls would be much of the work.
     #[inline(always)]
     pub(super) fn sift(&mut self, positions: &mut impl Positions, position: usize, entry: Keyed) {
