@@ -6,10 +6,10 @@
 //! # The published head
 //!
 //! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list ([`NEVER`](Timestamp::NEVER) if
-//! it is empty), readable without a lock. It may be a mere *bound*, no later than the first deadline
+//! it is empty), readable without a lock. It may be only a *bound*, no later than the first deadline
 //! ([`priority_queue`](super::priority_queue)): a thread that finds the bound due calls [`settle`](LockedHeap::settle).
 //!
-//! A thread writes the head under the lock of the entries. So a thread that takes any heap's lock and then reads any
+//! A thread writes a head only under the lock of its entries. So a thread that takes any heap's lock and then reads any
 //! head sees every insertion that had ended before it took the lock.
 //!
 //! A head that comes *nearer* is stored with sequential consistency, because this store is one half of the argument
@@ -40,7 +40,7 @@ pub(super) struct SharedHeap<E, S> {
 }
 
 pub(super) struct HeapContents<E, S> {
-    /// On its own cache lines: a thread that waits for the lock takes the lock's line away from the lock's holder.
+    /// On its own cache lines, not the lock's: a thread that waits for the lock takes that line away from the holder.
     heap: CachePadded<PriorityQueue<E>>,
     pub(super) state: S,
 }
@@ -51,7 +51,7 @@ pub(super) struct LockedHeap<'a, E, S> {
 }
 
 impl<E, S> SharedHeap<E, S> {
-    /// Makes the heap with this number. A thread takes the locks of several heaps in the order of their numbers.
+    /// Makes the heap with this number. A thread that locks several heaps does so in the order of their numbers.
     pub(super) fn new(number: usize, state: S) -> Self {
         let contents = HeapContents { heap: CachePadded::new(PriorityQueue::new()), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
@@ -90,7 +90,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.head.publish(self.contents.heap.head());
     }
 
-    /// Inserts an element. Returns its ticket, and `true` if the element became the head.
+    /// Inserts an element. Returns its ticket, and `true` if its deadline became the head.
     #[inline(always)]
     pub(super) fn insert(
         &mut self,
@@ -113,8 +113,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         Some(entry)
     }
 
-    /// Returns `true` if the first entry is known, or if no unknown one is due at `now`. Otherwise moves some entries
-    /// out of the heap's calendar; the caller has to call again, and may release the lock in between.
+    /// Returns `true` if the first entry is known, or if no entry of the calendar is due at `now`. Otherwise moves some
+    /// entries out of the calendar. The caller has to call again, and may release the lock in between.
     #[inline(always)]
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let is_settled = self.is_settled(now);
@@ -137,7 +137,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         entry.map(QueueEntry::owned)
     }
 
-    /// Takes the first entry out, and passes up to `limit` due entries behind it to `receive`.
+    /// Takes out and returns the first entry. Passes up to `limit` due entries behind it to `receive`.
     pub(super) fn pop_batch(
         &mut self,
         limit: usize,

@@ -1,9 +1,9 @@
 //! The calendar: far entries, in buckets by time, with no order inside a bucket.
 //!
-//! Far entries are mostly timeouts that are cancelled long before they are due: order would be wasted on them. An entry
-//! that is due 17 ms or more after the first *near* one goes into a *bucket*, as in a calendar queue, unless the sorted
-//! run takes it. Its key is beside its element in a chunk of the [slot table](super::slots): a removal touches no other
-//! entry.
+//! Far entries are mostly timeouts that are cancelled long before they are due: sorting them would be wasted work. An
+//! entry that is due 17 ms or more after the first *near* one goes into a *bucket*, as in a calendar queue, unless the
+//! sorted run takes it or the near part has only a few entries. Its key is stored beside its element in a chunk of the
+//! [slot table](super::slots), so a removal touches no other entry.
 //!
 //! # Buckets
 //!
@@ -24,17 +24,18 @@
 //! # Why the order holds
 //!
 //! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
-//! first turn of all. So while the first near entry is due before the floor, it is the first of all. The [priority
-//! queue](super) sees to this: once no near entry is due before the floor, it moves the bucket with that turn to the
-//! near part.
+//! earliest turn of any bucket. So while the first near entry is due before the floor, it is first overall. The
+//! [priority queue](super) maintains this condition: once no near entry is due before the floor, it moves the bucket
+//! whose turn is the floor to the near part.
 //!
-//! To find the first entry, a call moves one chunk of 512 entries, or several smaller ones of fewer than 1,024 in all.
-//! A bucket of several chunks stays until its turn; then its chunks move one by one, and the lock is free in between.
+//! A call that looks for the first entry moves no further chunk once it has moved 512 entries. A chunk has at most 512,
+//! so the call moves fewer than 1,024. A bucket of several chunks stays until its turn comes. Then its chunks move one
+//! by one, and the caller may release the lock in between.
 //!
 //! # Invariants
 //!
 //! 1. No entry of a bucket is due before the bucket's `start`.
-//! 2. Each bucket in use has at least one chunk, and `floor` is the first turn of these buckets.
+//! 2. Each bucket in use has at least one chunk, and `floor` is the earliest of their turns.
 //! 3. No far chunk but `idle` is empty.
 
 use super::{
@@ -42,12 +43,12 @@ use super::{
     slots::{NONE, Slots, chunk_of},
 };
 
-/// The level of the nearest entries, 2²⁴ ns (17 ms) behind the first one. So of a million tasks due within a second,
-/// the heap has one in sixty at a time, and stays in cache.
+/// The lowest level, whose entries are due 2²⁴ ns (17 ms) or more after the first near one. So of a million tasks due
+/// within a second, the heap has one in sixty at a time, and stays in cache.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
 /// An entry due less than this many nanoseconds after the first one stays out of the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
-/// The number of places of a level: twice the number of buckets that a level needs for a given first entry.
+/// The number of places in a level: about twice the number of buckets that the level needs at a time.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
 /// The width of a bucket of level `k` is 2^(k - FINENESS) ns.
@@ -57,11 +58,11 @@ const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
     pub(super) len: usize,
-    /// The first turn of all buckets, in nanoseconds; `UNUSED` if no bucket is in use. No entry here is due before it.
+    /// The earliest turn of any bucket, in nanoseconds; `UNUSED` if none is in use. No far entry is due before it.
     pub(super) floor: u64,
-    /// The number of the bucket whose turn comes first.
+    /// The number of the bucket whose turn comes first; `NONE` if no bucket is in use.
     nearest: u32,
-    /// The chunk that last became empty, which may be in use again. Kept for a bucket whose only entry comes and goes.
+    /// The chunk that last became empty; it may have entries again. Kept for a bucket whose only entry comes and goes.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }
@@ -88,7 +89,7 @@ impl BucketPlace {
         Self { level, index, start: number << width_bits(level) }
     }
 
-    /// Returns the bucket's number, by which the slot table knows the owner of a chunk.
+    /// Returns the bucket's number: the `owner` of each of its chunks.
     const fn owner(self) -> u32 {
         (self.level as u32) << RING_BITS | self.index as u32
     }
@@ -114,7 +115,7 @@ impl Calendar {
     }
 
     /// Stores an element that is due `distance` nanoseconds after the first near one, and returns the slot. Returns the
-    /// element if that has to go to the near part.
+    /// element instead if it has to go to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
@@ -174,8 +175,8 @@ impl Calendar {
     }
 
     /// Returns the chunk that follows the first one in the nearest bucket's ring. If no entry was removed and the first
-    /// chunk has room, this is the oldest chunk, so entries with equal deadlines come near in the order of submission,
-    /// as the lanes require.
+    /// chunk has room, this is the oldest chunk. So entries with equal deadlines come near in the order of submission,
+    /// the only order in which a lane admits them.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }
@@ -197,7 +198,8 @@ impl Calendar {
         keys
     }
 
-    /// Adds a chunk to a bucket. Returns `false` if another bucket is in its place, or if there are too many chunks.
+    /// Adds a chunk to a bucket, unless another bucket has its place or there are too many chunks: then returns
+    /// `false`.
     #[cold]
     #[inline(never)]
     fn open<E>(&mut self, slots: &mut Slots<E>, place: BucketPlace) -> bool {

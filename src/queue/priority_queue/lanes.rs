@@ -5,15 +5,16 @@
 //! in a large heap each costs some ten cache misses.
 //!
 //! An entry belongs to a burst if its deadline is within a microsecond of the previous entry's. The last six bits of
-//! the deadline name its lane. All entries of a lane have one deadline, so they are in the order of submission:
+//! the deadline name its lane. All entries of a lane have the same deadline, so they are in the order of submission:
 //!
 //! ```text
 //!   deadline … 1000   a d e h l …
 //!            … 1001   c f g i …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap; if the lane has a single entry, that one goes instead,
-//! since it may be the outlier. No two lanes have the same deadline, so the lanes are compared once for each deadline.
+//! An entry whose lane has another deadline goes to the heap. If the lane has only one entry, that entry goes there
+//! instead, since it may be the outlier. No two lanes have the same deadline, so all lanes are compared only when the
+//! lane of the first entry becomes empty.
 
 use super::{
     SMALL,
@@ -51,7 +52,7 @@ impl Lanes {
     }
 
     /// Returns the position that [`push`](Self::push) gives to an entry with this key, or `None` if there is no lane
-    /// for it. If another entry has to make way, passes that to `displaced`.
+    /// for it. If another entry has to make way, takes it out and passes it to `displaced`.
     #[inline(never)]
     pub(super) fn position_for(&mut self, key: u128, displaced: impl FnOnce(Keyed)) -> Option<u32> {
         let before = std::mem::replace(&mut self.latest, nanos(key));
@@ -100,7 +101,7 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position. If its lane then has too many holes, passes entries of the lane to `displaced`.
+    /// Removes the entry at a position. If its lane then has too many holes, moves one or two entries to `displaced`.
     #[cold]
     #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {

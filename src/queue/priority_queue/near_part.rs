@@ -1,14 +1,14 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
 //! [sorted run](super::sorted_run) or in the [lanes](super::lanes).
 //!
-//! Some bits of a position tell which of the three has the entry. Entries move from the run to the heap in two cases:
-//! when a nearer entry arrives and the run has only one entry, or only a few that are all far behind it; and when
-//! removals have left the run with many more holes than entries.
+//! Some bits of a position tell which of the three has the entry. An entry whose deadline changes moves from the run to
+//! the heap. If a nearer entry arrives, and the run has only one entry or a few that are all far behind it, these move
+//! to the heap. If removals leave the run with many more holes than entries, its first entries move to the heap.
 //!
 //! # Invariants
 //!
-//! 1. `first` is the smallest key of heap, run and lanes.
-//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at once.
+//! 1. `first` is the smallest key in the heap, the run and the lanes.
+//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
 //!    Once most entries of the run have been removed, the rest are in the heap. The same holds for each lane.
 
 use std::iter;
@@ -26,7 +26,7 @@ use super::{
 /// A heap with at least this many entries is large: it does not fit into the first-level cache.
 const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
 const RUN: u32 = 0;
-/// A key that is this much larger than another is far behind it.
+/// A key that is at least this much larger than another is far behind it.
 const DISTANT: u128 = (calendar::DISTANCE as u128) << 64;
 
 pub(super) struct NearPart {
@@ -52,7 +52,7 @@ impl NearPart {
         self.first
     }
 
-    /// Returns the two smallest keys, `VACANT` for each that does not exist. May miss a second one behind many holes.
+    /// Returns the two smallest keys; `VACANT` for each that is missing. May overlook the second one behind many holes.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
         self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
@@ -104,7 +104,8 @@ impl NearPart {
         self.insert_out_of_order(table, position, entry);
     }
 
-    /// Returns the position at which [`insert_out_of_order`](Self::insert_out_of_order) puts an entry with this key.
+    /// Returns the position at which [`insert_out_of_order`](Self::insert_out_of_order) puts an entry with this key. If
+    /// an entry in a lane has to make way, moves it to the heap.
     #[inline(always)]
     fn position_out_of_order(&mut self, table: &mut impl Positions, key: u128) -> u32 {
         let Self { heap, lanes, .. } = self;
@@ -171,7 +172,8 @@ impl NearPart {
         self.renew_first();
     }
 
-    /// Passes the entries that are no later than `latest` to `note`, in no particular order. Linear in their number.
+    /// Passes to `note` the entries that are no later than `latest`, in no particular order. Takes time linear in the
+    /// number of these entries and of the holes among them.
     pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         self.runs().for_each(|run| run.up_to(latest, note));
         self.heap.up_to(latest, note);
@@ -196,8 +198,8 @@ impl NearPart {
         }
     }
 
-    /// Opens the run to a key smaller than its last one if the run has one entry, or a few that are all distant. They
-    /// move to the heap, lest they close the run to all nearer entries. Returns `true` if the run is open.
+    /// Opens the run to a key smaller than its last one if the run has one entry, or a few that are all distant. Moves
+    /// these to the heap, since they would keep all nearer entries out of the run. Returns `true` if the run is open.
     #[inline]
     fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();

@@ -4,13 +4,13 @@
 //! A chunk belongs as a whole either to the near part or to one bucket of the [calendar](super::calendar).
 //!
 //! ```text
-//!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
+//!   near chunk   elements │ positions   the key is in the heap or in a run, at that position
 //!   far chunk    elements │ keys        the key is here, and nowhere else
 //! ```
 //!
 //! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, as do
-//! those of each bucket; chunks with free places come first. An empty chunk frees its memory, unless it is the first of
-//! the near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied as it grows.
+//! those of each bucket; chunks with free places come first. An empty chunk is freed, unless it is the first of the
+//! near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied as it grows.
 
 use std::mem;
 
@@ -25,8 +25,8 @@ pub(super) const NONE: u32 = u32::MAX;
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
-/// Once this many chunks are in use, which is half of all that a slot can name, no far chunk is added. So there is
-/// always a free chunk for the near part, which needs one only when all of its own are full.
+/// Half the number of chunks that a slot can name. Once this many are in use, no far chunk is added. So there is always
+/// a free chunk for the near part, which needs one only when all of its own are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -34,20 +34,20 @@ pub(super) struct Slots<E> {
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    /// The memory of a freed chunk, for the next chunk: a program that inserts an entry, resets it to a nearer deadline
-    /// and removes it, again and again, does not allocate each time.
+    /// The memory of a freed chunk, kept for the next one. So a program that keeps inserting an entry, resetting it to
+    /// a nearer deadline and removing it does not allocate each time.
     spare: Chunk<E>,
 }
 
 pub(super) struct Chunk<E> {
     elements: Vec<Option<E>>,
-    /// Of a near chunk: the position of each used place, and the next free place for each free one.
+    /// In a near chunk, the position for each used place, and the next free place for each free one.
     positions: Vec<u32>,
-    /// Of a far chunk: the key of each used place, and the next free place for each free one.
+    /// In a far chunk, the key for each used place, and the next free place for each free one.
     keys: Vec<u128>,
     free: u32,
     pub(super) used: u32,
-    /// The next chunk in the ring: this chunk itself if it is alone.
+    /// The next chunk in the ring, or this chunk itself if it is alone.
     pub(super) next: u32,
     previous: u32,
     /// `NEAR`, or the number of the bucket to which the chunk belongs.
@@ -107,8 +107,8 @@ impl<E> Slots<E> {
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// Called after a removal from a near chunk other than the first: frees the chunk if it is empty, and puts it first
-    /// if it was full.
+    /// Frees a near chunk that a removal has left empty; puts it first if it was full before the removal. The chunk
+    /// must not be the first of its ring.
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
@@ -174,8 +174,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk for the ring that begins with `first`, and its capacity: zero, to start small, if that ring is
-    /// empty. The chunk is not in the ring yet.
+    /// Returns a chunk for the ring that begins with `first`, and its capacity. The capacity is zero if that ring is
+    /// empty, so that the chunk starts small. The caller links the chunk.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);
@@ -226,7 +226,7 @@ impl<E> Positions for Slots<E> {
 
 /// The calendar's operations on the chunks of its buckets. `first` is the first chunk of the bucket's ring.
 impl<E> Slots<E> {
-    /// Stores an element and its key, and returns the slot. Returns the element if the first chunk has no room.
+    /// Stores an element and its key, and returns the slot. Returns the element instead if no chunk has room.
     #[inline(always)]
     pub(super) fn insert_far(
         &mut self,
@@ -300,7 +300,7 @@ impl<E> Slots<E> {
         self.discard(index);
     }
 
-    /// Turns a far chunk into a near one. Returns its keys, place by place: each element needs a position now.
+    /// Makes a far chunk a near one. Returns its keys, place by place. The caller sets the positions of its elements.
     pub(super) fn make_near(&mut self, index: u32, first: &mut u32) -> Vec<u128> {
         self.step_over(index, first);
         self.unlink(index);
@@ -322,7 +322,7 @@ impl<E> Slots<E> {
         &self.chunks[index as usize]
     }
 
-    /// If this chunk is the first of its ring, makes the next chunk the first: `NONE` if there is no other.
+    /// If this chunk is the first of its ring, makes the next chunk the first, or `NONE` if there is no other.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {
             let next = self.chunks[index as usize].next;
@@ -380,7 +380,7 @@ impl<E> Chunk<E> {
         offset
     }
 
-    /// Replaces the keys with positions, through which it threads the free list. Returns the keys.
+    /// Replaces the keys with positions, and threads the free list through those. Returns the keys.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = mem::take(&mut self.keys);
         self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });
@@ -396,8 +396,8 @@ impl<E> Chunk<E> {
     }
 }
 
-/// Returns an empty vector with at least this capacity, where zero means to start small: the spare vector, unless it is
-/// too large for that.
+/// Returns an empty vector with at least this capacity, if possible the spare one. Zero stands for a chunk that starts
+/// small; a large spare vector is then left alone.
 fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();

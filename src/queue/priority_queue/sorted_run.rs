@@ -9,8 +9,8 @@
 //!    popped          ▲hole
 //! ```
 //!
-//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So timeouts
-//! cancelled soon after they were set leave no hole, and a run never consists of holes alone. If there are many more
+//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So a timeout
+//! cancelled before the next one is set leaves no hole, and a run never consists of holes alone. If there are many more
 //! holes in the middle than entries, a removal moves entries out of the run ([`limit_holes`](SortedRun::limit_holes)).
 //!
 //! A position names the run and a place. Places are numbered across all chunks, modulo 2²⁴, which is also the largest
@@ -114,7 +114,7 @@ impl SortedRun {
         self.base.wrapping_add(self.back as u32) & PLACE | self.tag
     }
 
-    /// Appends an entry, whose key must be larger than all others of the run.
+    /// Appends an entry, whose key must be larger than all keys in the run.
     #[inline(always)]
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
@@ -159,7 +159,7 @@ impl SortedRun {
         Some(popped)
     }
 
-    /// Returns the key at a position; if the run has no entry there, `HOLE`, which is larger than every key.
+    /// Returns the key at a position, or `HOLE` if the run has no entry there. `HOLE` is larger than every key.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         let place = self.place(position);
@@ -183,8 +183,8 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// Called after a removal has left a hole. If there are too many, moves the first one or two entries to
-    /// `displaced`.
+    /// Moves the first one or two entries to `displaced` if there are too many holes. Called after a removal has left
+    /// one.
     pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
             if self.holes() > self.live + TOLERANCE {
@@ -215,7 +215,7 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
-    /// Moves the front from a popped entry to the next one, beyond holes or in the next chunk; clears an empty run.
+    /// Moves the front from a popped entry past any holes to the next one. Clears the run if it is empty.
     #[inline(never)]
     fn pass_popped(&mut self) {
         if self.live == 0 {
