@@ -138,8 +138,8 @@ impl<E> SingleQueue<E> {
         self.heap.lock().len()
     }
 
-    /// Returns the first entry, due or not, as `view` shows it. `view` runs under the lock, so it is at most a cheap
-    /// `clone`.
+    /// Returns the first entry, due or not, with what `view` returns for its element. `view` runs under the lock, so it
+    /// must be no more than a cheap `clone`.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
         while !heap.settle(Timestamp::NEVER) {

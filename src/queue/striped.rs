@@ -1,8 +1,8 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
 //! Each of its heaps, the *stripes* ([`stripe`]), has its own lock. A thread always offers to the same stripe, so
-//! threads that submit at the same time seldom contend. An element's ticket names its stripe, so removal is direct and
-//! exact. An element that does not wait for a deadline is *parked* in a second heap of its stripe.
+//! threads that submit at the same time seldom contend. An element's ticket names its stripe, so a removal need not
+//! search the others. Each stripe has a second heap, for *parked* elements, which do not wait for a deadline.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -10,20 +10,23 @@
 //!   offer ──▶ stripe 2 ─┘         that are due right behind it
 //! ```
 //!
-//! Due entries leave a stripe in batches and go to the [`ready`] list, where they wait in order for any taker.
+//! While the [`ready`] list is empty, a thread that takes the first entry of a stripe also moves due entries behind it
+//! to the list, in one batch. Any thread takes them from there, in order.
 //!
 //! # Order over all stripes
 //!
 //! The next entry is the one with the earliest deadline; of several with the same deadline, the one submitted first.
 //!
-//! `take` locks the ready list and reads the published heads. It locks the stripe with the smallest head, unless the
-//! list's head is smaller, and **reads the other heads again** before it pops. Why this is right: let A be due before
-//! B, and let A's submission end before B's begins, on any threads. A thread that takes B, from stripe or list, reads
-//! the other heads after B was admitted, and so after A was admitted. A cannot be on its way from a stripe to the list,
-//! because that move takes the list's lock. So the thread sees A and starts over, and B is never taken before A.
+//! `take` locks the ready list and reads the published heads. If the list's head is smaller than all others, it pops
+//! from the list. Otherwise it locks the stripe with the smallest head, and **reads the other heads again** before it
+//! pops. Why this is right: let A be due before B, and let A's submission end before B's begins, whichever threads
+//! submit them. A thread that takes B, from a stripe or from the list, reads the other heads after B was admitted, and
+//! so after A was admitted. A cannot be on its way from a stripe to the list, because that move takes the list's lock.
+//! So the thread sees A, and does not take B first.
 //!
 //! If two heads are *equal*, the sequences decide, and a thread needs the locks to read those. For the list and one
-//! stripe, the thread holds both locks anyway. Equal heads of two stripes are rare: `pop_among_equals` takes all locks.
+//! stripe, the thread holds both locks anyway. Equal heads of two stripes are rare, so `pop_among_equals` simply takes
+//! all locks.
 //!
 //! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer locks only its stripe.
 
@@ -83,7 +86,7 @@ impl QueueCounts {
 const BATCH: usize = 32;
 
 impl<E> DelayedWorkQueue<E> {
-    /// Makes a queue of `stripes` stripes: at least one, and at most sixteen.
+    /// Makes a queue of `stripes` stripes; that number is clamped to `1..=16`.
     pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
         let lead = if clock.is_manual() { Duration::ZERO } else { lead };
@@ -100,8 +103,8 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.len()
     }
 
-    /// Admits an element that waits as `timing` says. `now` is the time of submission, and `stripe` the number of the
-    /// stripe that the calling thread uses.
+    /// Queues an element to wait as `timing` says, unless the queue is closed or full. `now` is the time of submission,
+    /// and `stripe` the number of the stripe that the calling thread uses.
     #[inline(always)]
     pub(crate) fn offer(
         &self,
@@ -153,7 +156,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Takes the first element if it was due at `now` and has a sequence below `end`. The driver draws `end` before its
-    /// first take, so that it leaves elements submitted after that.
+    /// first take, so that it takes no element submitted after that.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
@@ -178,8 +181,8 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing. Returns the
-    /// waker that the caller has to call for the elements left behind.
+    /// Ends the search of the calling thread, whose `limit` in [`take_until_by`](Source::take_until_by) is about to
+    /// return `None`. Returns the waker that the caller has to call for the elements left behind.
     pub(crate) fn end_search(&self) -> Option<Waker> {
         self.waiters.end_search(|| self.head())
     }
@@ -189,7 +192,8 @@ impl<E> DelayedWorkQueue<E> {
         wake_all(self.waiters.notify_all());
     }
 
-    /// Takes the first entry of all if it was due at `now` and has a sequence below `end`. May fill the ready list.
+    /// Takes the first entry of all if it was due at `now` and has a sequence below `end`. May also move entries behind
+    /// it to the ready list.
     fn pop_first_due(
         &self,
         ready: &mut LockedReady<'_, E>,
@@ -287,8 +291,8 @@ impl<E> DelayedWorkQueue<E> {
         self.remove(ticket)
     }
 
-    /// Like [`remove`](Self::remove), for an element that a first search missed: it is parked or ready, was moved back,
-    /// or has left.
+    /// Like [`remove`](Self::remove), for an element that a first search missed. The element is parked or on the ready
+    /// list, was moved back from there, or has left the queue.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);
@@ -297,8 +301,8 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Moves an element to where `choose` says. `choose` is told when the element is due and whether the queue is open.
-    /// It runs under the locks, so it must not be user code; if it postpones nothing in a closed queue, no reset delays
-    /// the queue's end. Also returns the waker that the caller has to call once it holds no lock.
+    /// It runs under the locks, so it must not be user code. In a closed queue it must not postpone the element, so
+    /// that no reset delays the queue's end. Also returns the waker that the caller has to call once it holds no lock.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
@@ -324,8 +328,8 @@ impl<E> DelayedWorkQueue<E> {
         )
     }
 
-    /// Removes the `unwanted` elements, those of each stripe in one step. `unwanted` runs under the locks, so it must
-    /// not be user code.
+    /// Removes the elements for which `unwanted` returns `true`, one stripe after the other. `unwanted` runs under the
+    /// locks, so it must not be user code.
     pub(crate) fn remove_where(&self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let mut removed = Vec::new();
@@ -357,8 +361,8 @@ impl<E> DelayedWorkQueue<E> {
         drained
     }
 
-    /// Closes the queue to all elements but those of `admission`; another call can close it further. Elements inside
-    /// can still be taken; once none are left, `take` returns `None`.
+    /// Closes the queue to all elements except those that `admission` admits; another call can close it further.
+    /// Elements inside can still be taken; once none are left, `take` returns `None`.
     pub(crate) fn close(&self, admission: Admission) {
         let stripes = self.lock_all();
         self.admission.restrict_to(admission);
@@ -387,7 +391,7 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.iter().map(|stripe| stripe.lock()).collect()
     }
 
-    /// Locks all stripes, again and again until the first entry of each is known.
+    /// Locks all stripes; releases and locks them again until the first entry of each is known.
     fn lock_exact(&self) -> Vec<LockedStripe<'_, E>> {
         loop {
             let mut stripes = self.lock_all();
@@ -399,7 +403,7 @@ impl<E> DelayedWorkQueue<E> {
 }
 
 impl<E: Clone> DelayedWorkQueue<E> {
-    /// Returns `true` if no published head shows an entry; parked entries have no head. Does not lock.
+    /// Returns `true` if every published head is `NEVER`; parked entries have no head. Does not lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -515,8 +519,8 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.waiters
     }
 
-    /// Reads the stripes' heads first, because entries move from the stripes to the ready list. May miss an entry that
-    /// is offered meanwhile: then the submitter sees to a wake-up.
+    /// Reads the stripes' heads before the ready list's, because entries move from the stripes to the list. If it
+    /// misses an entry that is offered meanwhile, the submitter takes care of the wake-up.
     fn head(&self) -> Timestamp {
         let heads = self.stripes.iter().map(|stripe| stripe.head());
         heads.fold(Timestamp::NEVER, Timestamp::min).min(self.ready.head())

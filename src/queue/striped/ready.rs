@@ -9,19 +9,19 @@
 //! # The pause
 //!
 //! Without a pause, workers that are as fast as the submitters would find only one or two entries for each batch. So
-//! for a few microseconds ([`PAUSE`]) after a batch that was neither empty nor full, a worker that finds the list empty
-//! leaves the stripes alone. An entry that is taken alone starts no pause.
+//! for a few microseconds ([`PAUSE`]) after a batch that was neither empty nor full, a worker that begins a take and
+//! finds the list empty leaves the stripes alone. An entry that is taken alone starts no pause.
 //!
 //! # Locks
 //!
 //! Every take holds the list's lock, so no thread takes an element while an entry is between a stripe and the list.
-//! Entries move only from a stripe to the list, with one exception: an entry that is moved to another moment, or
-//! parked, goes back to its stripe in one step under both locks, and gets another slot.
+//! Entries move only from a stripe to the list, with one exception: an entry that gets another moment, or is parked,
+//! goes back to its stripe. It moves in one step under both locks, and gets another slot.
 //!
 //! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks at the stripes first
 //! and at the list afterwards. An entry appears on the list before it leaves its stripe, so the thread sees it at least
-//! once. The thread may miss an entry on its way back: then the notification that follows the move wakes it. A thread
-//! that asks what the queue contains, or whether the queue is finished, holds the list's lock.
+//! once. A thread that reads the heads may miss an entry on its way back; the notification that follows the move makes
+//! up for that. A thread that asks what the queue contains, or whether the queue is finished, holds the list's lock.
 
 use std::{collections::VecDeque, task::Waker, time::Duration};
 
@@ -71,7 +71,8 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// Returns `true` if the list is empty: then an entry that the caller missed in its stripe has left or moved back.
+    /// Returns `true` if the list is empty. If so, an entry that the caller missed in its stripe has left the queue or
+    /// moved back.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -116,7 +117,7 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// Returns the entries, with tickets that have no slots: on the list, a ticket finds its entry by the sequence.
+    /// Returns the entries. Their tickets have no slots, because on the list a ticket finds its entry by the sequence.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);
@@ -194,7 +195,7 @@ impl<E> LockedReady<'_, E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Like [`reset`](Self::reset), for an entry that may be on the list. Moves it back under both locks.
+    /// Like [`reset`](Self::reset), for an entry that may be on the list. Moves it back to its stripe under both locks.
     #[cold]
     pub(super) fn reset_ready(
         &self,

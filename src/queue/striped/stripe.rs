@@ -5,16 +5,16 @@
 //!   sequence = stamp of the submission (60 bits) │ number of the stripe (4 bits)
 //! ```
 //!
-//! The stamp comes from the clock ([`Clock::submission_stamp`](crate::time::Clock::submission_stamp)), or is one more
-//! than the stripe's last stamp if that is larger. So no sequence is used twice, a ticket names its stripe, and
-//! sequences order the submissions to different stripes. (60 bits of nanoseconds last for 36 years.)
+//! The stamp is the clock's ([`Clock::submission_stamp`](crate::time::Clock::submission_stamp)) or, if larger, the
+//! stripe's last stamp plus one. So no sequence is used twice, a ticket names its stripe, and sequences order the
+//! submissions to different stripes. (60 bits of nanoseconds last for 36 years.)
 //!
 //! # Parked entries
 //!
 //! A task that waits for its turn, or that runs on request, is *parked* in a second heap: a thread has to move it to
 //! the first heap before it can run. The first heap alone decides which entry is next, how long a thread sleeps and how
-//! many threads stay. The entries of both heaps are pending, and a shutdown that keeps tasks keeps those of both. A
-//! parked entry is still *due* at the moment for which its run was planned; a task that runs on request is never due.
+//! many threads stay. The entries of both heaps are pending, and a shutdown treats them alike. A parked entry is still
+//! *due* at the moment for which its run was planned; a task that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
@@ -93,7 +93,7 @@ impl<E> LockedStripe<'_, E> {
         Ok(self.restore(timing, sequence, element))
     }
 
-    /// Puts an element into the heap that `timing` names. Returns the ticket, and `true` if the head has changed.
+    /// Puts an element into the heap for its `timing`. Returns the ticket, and `true` if the element became the head.
     #[inline(always)]
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
@@ -151,7 +151,7 @@ impl<E> LockedStripe<'_, E> {
 mod tests {
     use super::*;
 
-    /// Sequences grow even if the clock stands still or goes back, up to the last stamp.
+    /// Sequences grow even if the clock stands still or goes back, up to the largest possible stamp.
     #[test]
     fn a_sequence_is_used_once_whatever_the_clock_says() {
         let stripe = new::<()>(3);
