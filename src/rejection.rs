@@ -1,8 +1,8 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
 //! The executor's [`RejectedExecutionHandler`] decides it. No other thread has the task that the handler is given. Each
-//! verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer, and the
-//! future completes in any case.
+//! verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer. If it
+//! panics, the task ends as cancelled.
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
@@ -12,8 +12,8 @@
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
-//! A handler may answer with another executor's task, or with one from an earlier call. Then the answer counts for
-//! neither task, and both are discarded.
+//! A handler may return an answer about another task: one of another executor, or of an earlier call. The answer then
+//! counts for neither task: the submission succeeds, and each of the two is cancelled when it is dropped.
 
 use std::{fmt, ops::Deref, time::Duration};
 

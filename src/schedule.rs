@@ -18,8 +18,9 @@
 //! Burst and Coalesce differ after a single stall: if it lasts 1,000, Burst runs a hundred times in a row, Coalesce
 //! once.
 //!
-//! Two policies have a *starting deadline* as well ([`MissedRuns::leaves_out`]). The worker checks it as the last step
-//! before the body, so no code that makes a run late has to know of the deadline.
+//! `Skip` and `Within` also set a *starting deadline*: a run that is too late does not start
+//! ([`MissedRuns::leaves_out`]). The worker checks it as the last step before the body, so no code that makes a run
+//! late has to know of the deadline.
 
 mod triggered;
 
@@ -78,8 +79,8 @@ pub enum MissedRuns {
     /// certain number of times.
     #[default]
     Burst,
-    /// Runs once for all missed runs, late, and then returns to the grid. A run that took too long is followed by the
-    /// next at once. Right for polling and flushing.
+    /// Runs once for all missed runs, late, and then returns to the grid. A run that takes longer than the period is
+    /// followed by the next at once. Right for polling and flushing.
     Coalesce,
     /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to come when the
     /// present run ends. Right for sampling. Quartz: do nothing.
@@ -107,7 +108,7 @@ impl MissedRuns {
     /// Temporal accepts no less than ten seconds.
     const SKIP_AFTER: Duration = Duration::from_secs(10);
 
-    /// Returns `true` if a run that is this late must not start. `is_next_due` says whether the run after it is due; it
+    /// Returns `true` if a run that is this late must not start. `is_next_due` returns whether the next run is due, and
     /// is called only if that matters.
     pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
         match self {
@@ -139,7 +140,7 @@ enum Kind {
     Trigger(Box<Triggered>),
     /// A trigger without a first run. The submission is refused.
     Never,
-    /// The trigger of a gated task, with moments that would differ from replica to replica. The submission is refused.
+    /// A gated task's trigger that cannot plan the same moments on every replica. The submission is refused.
     Unshared,
 }
 
@@ -191,8 +192,8 @@ impl Schedule {
         }
     }
 
-    /// Returns `true` if a run planned for `planned` must no longer start at `now`. If a caller last asked for the run
-    /// at a later moment, `asked`, its lateness counts from then. Calls the trigger, which is user code.
+    /// Returns `true` if a run planned for `planned` must no longer start at `now`. Lateness counts from `planned` or,
+    /// if later, from `asked`, the last request for the run. Calls the trigger, which is user code.
     pub(crate) fn is_overdue(
         &mut self,
         planned: Timestamp,
@@ -219,7 +220,7 @@ impl Schedule {
         }
     }
 
-    /// Returns how many moments of the grid, beyond its own, this run stands for.
+    /// Returns how many points of a fixed rate's grid this run stands for besides its own; zero without such a grid.
     #[inline]
     pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self.kind {
@@ -281,7 +282,8 @@ impl Schedule {
     }
 }
 
-/// Returns the latest moment that is more than `limit` before `now`: a missed run of that moment is not made up for.
+/// Returns the latest moment that is more than `limit` before `now`. Runs missed at that moment or earlier are not made
+/// up for.
 pub(crate) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }
@@ -291,7 +293,7 @@ fn whole_periods(from: Timestamp, to: Timestamp, period: u64) -> u64 {
 }
 
 impl Timestamp {
-    /// Returns the first moment after `after` on the grid that begins with this one.
+    /// Returns the first moment later than `after` on the grid that begins with this one, but never this one itself.
     pub(crate) fn on_grid_after(self, period: Duration, after: Self) -> Self {
         let period = saturating_nanos(period);
         self.after_times(period, whole_periods(self, after, period).saturating_add(1))
@@ -321,8 +323,8 @@ mod tests {
         }
     }
 
-    /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap` before that, and each
-    /// body takes `body`.
+    /// Returns when the runs start, up to `until`. The first is planned for 10, but the clock leaps to `leap` before it
+    /// can start. Each body takes `body`.
     fn starts(missed: MissedRuns, leap: u64, body: u64, until: u64) -> Vec<u64> {
         let (mut planned, mut now, mut starts) = (at(10), at(leap), Vec::new());
         loop {

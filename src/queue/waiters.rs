@@ -1,8 +1,8 @@
 //! The waiters: which threads search for an element, which sleep and until when, and which one is woken.
 //!
 //! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
-//! A waiter is *armed* if it is listed with a deadline: the **leader** with the first deadline, its **deputy** with the
-//! second; for each nearer element that arrives later, one more waiter arms itself. The rest are **followers**. (The
+//! A waiter that is listed with a deadline is *armed*: the **leader** with the first deadline, its **deputy** with the
+//! second. For each nearer element that arrives later, one more waiter arms itself. The rest are **followers**. (The
 //! caller's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
 //! and a leader that leaves with its element need not wake another thread, because the deputy already leads.
 //!
@@ -19,13 +19,13 @@
 //! * *A thread that makes a head nearer*, after publishing the head, if no thread searches and
 //!   no waiter is armed early enough.
 //! * *The last searcher to leave*, for the elements it leaves behind, under the same condition.
-//! * *A thread that closes an empty queue, or empties a closed one*: it wakes all waiters, since no more elements will
+//! * *A thread that closes an empty queue, or empties a closed one*: it wakes all waiters, since no new element will
 //!   come.
 //! * *A caller that changes how long a thread may wait*: it wakes all waiters, so that each asks for its limit again.
 //!
-//! News for all waiters also concerns a thread that has looked but is not yet listed. So a thread that wakes all begins
-//! a new *round*, counted under the lock of the list. A searcher reads the round before it looks for such news, and
-//! looks again if the round has changed by the time it is listed.
+//! News for all waiters also concerns a thread that has looked but is not yet listed. So a thread that wakes all
+//! waiters begins a new *round*, counted under the lock of the list. A searcher reads the round before it looks for
+//! such news, and looks again if the round has changed by the time it is listed.
 //!
 //! The thread that wakes a waiter increments `searching`, the number of searchers, on the waiter's behalf, so that no
 //! other waiter is woken before this one has looked.
@@ -48,14 +48,14 @@
 //! * *A lock* that each side takes in its first step, in its second, or between the two. The side that takes it later
 //!   sees what the other has written. Most modules do both steps under the lock ([`Watched`](crate::wait)).
 //! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone, a write may take
-//!   effect after the read that follows it, and neither side would see the other.
+//!   effect after the read that follows it, and then neither side need see the other.
 //!
 //! If the news is for one waiter, the wake-up is a *baton*: a waiter that cannot use it passes it on when it leaves.
 //!
 //! # The two sides of a queue
 //!
-//! > Whenever a head is published, at least one of these holds: a thread searches; a waiter is armed for the head's
-//! > deadline or an earlier moment; there is no waiter.
+//! > Once both sides have taken the steps below, at least one of these holds for each published head: a thread
+//! > searches; a waiter is armed for the head's deadline or an earlier moment; there is no waiter.
 //!
 //! Insertions must not contend for the lock of the list of waiters. So an insertion reads two numbers without that
 //! lock: `searching`, and `wake_before`, the earliest moment for which a waiter is armed. Every access below is
@@ -68,8 +68,9 @@
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
 //! | 4. wakes a waiter, under the lock | 4. finds one nearer than `wake_before`: searches on, or wakes a waiter |
 //!
-//! An inserting thread that finds a searcher leaves the wake-up to the searchers, and the last of them to leave
-//! decides. A thread that finds no searcher reads `wake_before` as the waiter has set it.
+//! An inserting thread that finds a searcher leaves the wake-up to the searchers: the last of them to wait or leave
+//! reads the heads once more. One that finds no searcher reads what the waiters have written to `wake_before`, since
+//! each waiter sets it before it decrements `searching`.
 //!
 //! A thread that postpones a head, removes it, or takes it without a search wakes no waiter: the waiter armed for it
 //! wakes too early, once. While no thread waits, `wake_before` is zero: all threads are busy, and look at the heads
@@ -92,12 +93,12 @@ pub(crate) struct Waiters {
     pub(super) lead: Duration,
     /// How many threads in `take` are awake, or have been woken.
     searching: CachePadded<AtomicUsize>,
-    /// The earliest moment for which a waiter is armed; zero if no thread waits.
+    /// The earliest moment for which a waiter is armed: `NEVER` if none is armed, zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
     /// The number of the current round. Written under the lock of the list.
     rounds: AtomicU64,
-    /// Each waiter with the moment for which it is armed. The leader is first, and the followers are at the end: the
-    /// last to come is woken first, because its caches are still warm.
+    /// Each waiter with the moment for which it is armed, `NEVER` for a follower. The leader is first. The follower
+    /// that came last is at the end, and is woken first, because its caches are still warm.
     list: Mutex<Wakers>,
 }
 

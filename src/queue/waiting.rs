@@ -1,19 +1,20 @@
 //! Waiting for an element: the wait loop and the sleep protocol, written once for both queues.
 //!
-//! A thread that finds nothing due *searches*: it looks again, spins if the next deadline is near or elements arrive in
-//! quick succession, and then sleeps until it is woken or its moment comes ([`waiters`](super::waiters)). A searcher
+//! A thread that finds nothing due *searches*: it looks again, and spins if a deadline is near or elements arrive in
+//! quick succession. Then it sleeps until it is woken or its moment comes ([`waiters`](super::waiters)). A searcher
 //!
-//! 1. looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue has ended,
+//! 1. looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue is finished,
 //! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
 //! 3. looks at the heads once more if it was the last searcher.
 //!
 //! It sleeps only if step 3 found nothing new and no new round has begun: a thread parks
 //! ([`take_until_by`](Source::take_until_by)), and a task returns `Pending` ([`poll_take`](Source::poll_take)).
 //!
-//! A task searches while it is polled, and between two polls an [`AsyncWaiter`] has its place in the list. A thread
-//! wakes by itself at the moment for which it is armed; a task does not, so the caller that polls provides an *alarm*.
-//! That caller must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter counts as
-//! searching, and no other waiter is woken before it has looked. A cancelled waiter passes on any wake-up.
+//! A task searches while it is polled. Between two polls its [`AsyncWaiter`] keeps the task's place in the list. A
+//! thread wakes by itself at the moment for which it is armed; a task does not, so the caller that polls provides an
+//! *alarm*. That caller must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter
+//! counts as searching, and no other waiter is woken before it has looked. If the waiter was woken, `cancel_wait`
+//! passes the wake-up on.
 
 use std::{
     mem,
@@ -39,7 +40,7 @@ pub(crate) trait Source: Sized {
     /// Returns the nearest published deadline; does not lock.
     fn head(&self) -> Timestamp;
 
-    /// Returns the deadlines of the first two entries, or moments before them.
+    /// Returns the deadlines of the first two entries, or earlier moments; `NEVER` for an entry not found.
     fn first_two(&self) -> [Timestamp; 2];
 
     /// Returns `true` if the queue is closed and empty. Only an element that its taker queues again may still come.
@@ -53,7 +54,7 @@ pub(crate) trait Source: Sized {
     /// Takes the first element if it is due. Also returns the time that was compared with the deadline.
     fn take_now(&self) -> (Option<QueueEntry<Self::Element>>, Timestamp);
 
-    /// Wakes every waiter if the queue is finished. Called when an element may have left.
+    /// Wakes every waiter if the queue is finished. Called when an element may have left, or the queue was closed.
     #[inline]
     fn notify_all_if_finished(&self) {
         if self.is_finished() {
@@ -93,8 +94,8 @@ pub(crate) trait Source: Sized {
         wait_until(self, limit, now, &parker())
     }
 
-    /// Takes a due element, or lists a clone of the waker and sets an alarm. Is ready with `None` once the queue is
-    /// finished.
+    /// Takes a due element, or lists a clone of the waker and, if that arms the waiter, sets an alarm. Is ready with
+    /// `None` once the queue is finished.
     fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,
@@ -226,7 +227,8 @@ impl<'a, Q: Source> Search<'a, Q> {
         (Self(queue), waker)
     }
 
-    /// Ends the search and begins a wait. `round` was read before the limit and the end of the queue were checked.
+    /// Ends the search and begins a wait, as [`Waiters::begin_wait`] does. The caller read `round` before it checked
+    /// its limit and whether the queue is finished.
     fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
@@ -242,7 +244,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
     }
 }
 
-/// The place of a task in the list of waiters between two polls, with its alarm. Dropping an `A` cancels the alarm.
+/// A task's place in the list of waiters between two polls, with its alarm `A`. Dropping the `A` cancels the alarm.
 pub(crate) struct AsyncWaiter<A> {
     pub(super) listed: Option<(PlaceId, Option<A>)>,
 }
