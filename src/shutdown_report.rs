@@ -1,7 +1,7 @@
 //! A shutdown with a deadline: its limits ([`Grace`]), and its report of what became of the tasks.
 //!
-//! Nothing is recorded until a caller asks for a report; from then on the [`EndLog`] records each task that ends. The
-//! report takes the tasks that are still running from the workers' statistics.
+//! An executor records nothing until a caller asks for a report; from then on its [`EndLog`] records each task that
+//! ends. The report takes the tasks that are still running from the workers' statistics. A group has a log of its own.
 
 use std::{fmt, time::Duration};
 
@@ -155,7 +155,7 @@ impl EndLog {
         }
     }
 
-    /// Enters a task as run or as cancelled, unless it has been entered already.
+    /// Adds a task to those that ran or to those that were cancelled, unless the log has it already.
     #[cold]
     fn enter(&self, id: u64, name: Option<Arc<str>>, is_cancelled: bool) {
         let summary = TaskSummary::new(id, name);

@@ -1,10 +1,10 @@
 //! Worker statistics: the current task and the counts of one worker.
 //!
-//! Each [`WorkerStats`] is written only by its worker, so counting is a plain store to a cache line that no other
-//! worker writes. Other threads read it: the pool's statistics add up the counts of all workers, and the shutdown
-//! report names the tasks that are still running.
+//! Each [`WorkerStats`] is written only by its worker, so counting needs only a load and a store, in a cache line that
+//! no other worker writes. Other threads read it: the pool's statistics add up the counts of all workers, and the
+//! shutdown report names the tasks that are still running.
 //!
-//! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread that sees that a
+//! A run is counted under the lock of its task, in the step that publishes the outcome. So a thread that sees that a
 //! task has ended also sees its last run counted.
 
 use crossbeam_utils::CachePadded;
@@ -22,11 +22,11 @@ pub(crate) struct WorkerStats(CachePadded<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// The number of the running task; zero if none is running.
+    /// The id of the running task; zero if none is running.
     current: AtomicU64,
     /// When the current task's run began, in nanoseconds.
     since: AtomicU64,
-    /// The number and the name of the last named task that ran.
+    /// The id and the name of the last named task that ran.
     named: Mutex<Option<(u64, Arc<str>)>>,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -75,9 +75,9 @@ impl WorkerStats {
         self.0.current.store(0, Ordering::Release);
     }
 
-    /// Counts a run, the runs missed just before it, and the end of its task if this was the last run. The smallest
-    /// count is written last and read first, so that a reader finds no failed task without a failed run, and no failed
-    /// run without a run.
+    /// Counts a run, the runs missed just before it, and the end of its task if this was the last run. The run is
+    /// counted first and the end last, and a reader reads in the opposite order. So it finds no failed task without a
+    /// failed run, and no failed run without a run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);
@@ -116,7 +116,7 @@ impl WorkerStats {
         add(&self.0.cancelled, 1);
     }
 
-    /// Returns how many runs, and how many failed ones, the worker has counted; called on the worker's thread.
+    /// Returns the worker's counts of runs and of failed runs. Called only on the worker's thread.
     pub(crate) fn counted(&self) -> (u64, u64) {
         // Relaxed: this thread has written both counts.
         (self.0.runs.load(Ordering::Relaxed), self.0.failed_runs.load(Ordering::Relaxed))
@@ -168,7 +168,7 @@ impl Totals {
 
 /// Adds to a count, on the only thread that writes it.
 ///
-/// Ordering: released, so that a reader of the count sees what happened before it was counted.
+/// Ordering: releases what this thread did before, so that a reader of the count sees it.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
     let sum = count.load(Ordering::Relaxed).saturating_add(more);

@@ -1,11 +1,12 @@
-//! The primitives: the locks, atomics and parked threads that the whole crate uses.
+//! The primitives that the whole crate uses: locks, atomics and thread parking.
 //!
 //! There are two backends: one for real use (`native`), and one in which a model checker decides which thread runs next
 //! (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with `--cfg shuttle` or `--cfg loom`; the
 //! published manifest never does.
 //!
-//! * [`Mutex`] has no poisoning: no code that may panic runs under its lock, so no value is ever left half changed.
-//! * Every thread sleeps on its [`Parker`], by which other threads wake it.
+//! * [`Mutex`] has no poisoning: a change under a lock runs no code that may panic, so no value is ever left half
+//!   changed.
+//! * Every thread sleeps on its [`Parker`], through which other threads wake it.
 //! * Threads take locks in one order, which debug builds check: [`rank`].
 //!
 //! The pages `docs/locks.md` and `docs/atomics.md` list every lock and every atomic of the crate.
@@ -63,7 +64,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         Self::numbered(0, value)
     }
 
-    /// Makes one of several locks of one rank. A thread may hold several of them if it takes them in numerical order.
+    /// Makes the lock with this number. A thread may hold several locks of rank `STRIPE`, taken in numerical order.
     pub(crate) fn numbered(number: usize, value: T) -> Self {
         #[cfg(not(debug_assertions))]
         let _ = number;
@@ -78,8 +79,8 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// Like [`lock`](Self::lock), but in less code: for rarely contended locks in functions that are compiled for each
-    /// closure.
+    /// Like [`lock`](Self::lock), but compiles to less code: for rarely contended locks in functions that are compiled
+    /// for each closure.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {

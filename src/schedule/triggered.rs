@@ -1,23 +1,24 @@
-//! The schedule of a user's trigger: its plan for the next run, on either clock.
+//! The schedule of a user's trigger: its plan for the next run, on the executor's clock or on the wall clock.
 //!
 //! # A plan on the wall clock
 //!
-//! A trigger may answer with a moment of the wall clock. The task then waits in the queue until the time
-//! estimated for that moment ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
+//! A trigger may answer with a moment of the wall clock. [`WallPlan`] keeps that moment; the task is queued for an
+//! estimate of it, or for the next check of the wall clock if that is earlier ([`time`](crate::time)).
 //!
-//! A plan is its trigger's first moment later than [`after`](WallPlan::after). While the wall clock shows a later time
-//! than `after`, the plan stands, whatever the clock was set to: the moment is still ahead, or it has passed and the
-//! run is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is
-//! [asked again](Triggered::ask_again), if it allows that. So no thread has to notice that the clock was set.
+//! The plan is the trigger's first moment later than [`after`](WallPlan::after). As long as the wall clock shows a time
+//! later than `after`, the plan stands, even if the clock was set: the moment is still ahead, or it has passed and the
+//! run is late. If the clock shows an *earlier* time, the trigger may have moments between that time and the plan. The
+//! trigger is then [asked again](Triggered::ask_again), if it allows that. So no thread has to notice that the clock
+//! was set.
 //!
-//! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task then
-//! [abandons](Triggered::leave_plan) its plan on the wall clock.
+//! A requested moment is on the executor's clock, and so is the end of a failure policy's delay. A task that waits for
+//! one of these instead [abandons](Triggered::leave_plan) its plan on the wall clock.
 //!
 //! # Ticks and offsets
 //!
-//! A trigger answers with a *tick*, and may say that the run is due some offset after the tick ([`Trigger::offset`]),
-//! as with jitter. The queue entry holds the moment at which the run is due, and lateness counts from it. Gates and
-//! triggers see only ticks. A requested plan has no offset.
+//! A trigger answers with a *tick*, and may delay the run by an *offset* ([`Trigger::offset`]), such as jitter. The run
+//! is due at the end of the offset, and lateness is measured from then. Gates and triggers see only ticks. A requested
+//! moment has no offset.
 
 use std::{
     mem,
@@ -42,7 +43,7 @@ pub(crate) struct Triggered {
     is_asked_again: bool,
     /// Which attempt the next run is, if the trigger retries.
     pub(crate) attempt: Option<Attempt>,
-    /// The run that the trigger was last asked about, in case it is asked again.
+    /// The last run that the trigger was told of; `None` at first.
     last: Option<LastRun>,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Triggered {
 pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
-    /// When lateness begins: at the run's moment, or, for a first run, at the submission if that is later.
+    /// When lateness begins: at the run's moment, or when the trigger was asked for its first run, if that is later.
     late_from: SystemTime,
     /// What the wall clock showed when the run started; `None` until then.
     started: Option<SystemTime>,
@@ -121,8 +122,8 @@ pub(crate) enum WallState {
 }
 
 impl Triggered {
-    /// Returns the schedule of a trigger, and the moment of its first run; `None` if it has none. Calls user code, so
-    /// the caller holds no lock.
+    /// Returns the schedule of a trigger and the moment of the first run; `None` if the trigger has no run. Calls user
+    /// code, so the caller holds no lock.
     pub(crate) fn new(
         mut trigger: impl Trigger,
         clock: &Clock,
@@ -139,7 +140,8 @@ impl Triggered {
         Some((Self { trigger, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
-    /// Asks the trigger for the run after `run`; `None` if there is none. Calls user code, so the caller holds no lock.
+    /// Asks the trigger for the run after `run`. Returns when that run is due; `None` if there is none. Calls user
+    /// code, so the caller holds no lock.
     pub(crate) fn ask(
         &mut self,
         missed: MissedRuns,
@@ -178,7 +180,7 @@ impl Triggered {
         span.map_or(0, |(planned, started)| self.ticks_between(planned, started))
     }
 
-    /// Returns how many runs, with the present offset, are due later than `from` and not later than `to`.
+    /// Returns how many runs are due later than `from` and not later than `to`, if all have the present offset.
     fn ticks_between(&mut self, from: Due, to: Due) -> u64 {
         self.trigger.between(from.before(self.offset), to.before(self.offset))
     }
@@ -223,8 +225,8 @@ impl Triggered {
         span.map_or(0, |(planned, next)| self.trigger.between(planned, next).saturating_sub(1))
     }
 
-    /// Asks the trigger again for a run that has not taken place. If it answers `None`, the plan on the wall clock
-    /// stands. Calls user code, so the caller holds no lock.
+    /// Asks the trigger again for the next run, because the wall clock was set back. Returns when that run is due. If
+    /// the trigger answers `None`, the plan on the wall clock stands. Calls user code, so the caller holds no lock.
     pub(crate) fn ask_again(
         &mut self,
         clock: &Clock,
@@ -272,7 +274,8 @@ impl Triggered {
         Some(WallView { state, due, look: due.min(now.next_look()) })
     }
 
-    /// Like [`view_wall`](Self::view_wall). If the run's moment has come, also notes the wall time as its start.
+    /// Like [`view_wall`](Self::view_wall). If the run is due, also notes the wall time as its start. Drops a gate's
+    /// delay that no longer applies.
     pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
         let (view, plan) = (self.view_wall()?, self.wall.as_mut()?);
         match view.state {

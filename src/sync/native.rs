@@ -1,5 +1,5 @@
 //! The primitives for real use: `parking_lot`'s locks, the standard library's atomics and threads, and crossbeam's
-//! parker. (From the standard library's parker, user code could take a token that was meant for this crate.)
+//! parker. (The standard library's is shared with user code, which could take a token that was meant for this crate.)
 
 pub(crate) use scoped_tls::scoped_thread_local;
 use std::cell::Cell;
@@ -45,8 +45,8 @@ impl<T: ?Sized> Lock<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_soon())
     }
 
-    /// Spins before it yields the core: a thread usually holds a lock of this crate for less than a microsecond.
-    /// Yielding takes longer, and `parking_lot` does it almost at once.
+    /// Takes a contended lock. Spins first, because a thread usually holds a lock of this crate for less than a
+    /// microsecond; yielding takes longer, and `parking_lot` yields almost at once.
     #[cold]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {

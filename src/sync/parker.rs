@@ -1,9 +1,9 @@
 //! How a thread spins, sleeps, and is woken.
 //!
-//! Each thread has one [`Parker`]. Other threads wake the thread through an ordinary [`Waker`], as they wake a future.
+//! Each thread has one [`Parker`]. Other threads wake the thread with an ordinary [`Waker`], like an async task.
 //!
 //! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one
-//! returns at once. So a late wake-up makes the *next* park return early, and every caller parks in a loop.
+//! returns at once. So a late wake-up makes the *next* park return early, which is why every caller parks in a loop.
 //!
 //! # Adaptive spinning
 //!
@@ -13,9 +13,10 @@
 //!
 //! # Wake-ups that are on their way
 //!
-//! A manual clock has to know whether a sleeping thread was woken and is on its way, although it may not have a core
-//! yet. So the waking thread counts each wake-up before it unparks, and the woken thread notes the count after each
-//! park, before it polls. The thread is off the clock's list by then, so a later wake-up never counts as noticed.
+//! A manual clock has to know whether a sleeping thread has been woken, even if that thread has no core yet. So the
+//! waking thread counts each wake-up before it unparks the sleeper, and the woken thread notes the count after each
+//! park, before it polls. By then the thread is off the clock's list. A later wake-up is not yet noticed when the
+//! thread is listed again, so the clock sees it.
 
 use std::{
     cell::Cell,

@@ -1,7 +1,7 @@
 //! The order of the locks, and the check that every thread keeps it.
 //!
 //! Two threads that take two locks in opposite orders can wait for each other forever. So a thread takes a lock only if
-//! that lock comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its place.
+//! that lock comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its rank.
 //!
 //! ```text
 //!   OUTERMOST  ──▶  READY_LIST  ──▶  STRIPE 0 ──▶ … ──▶ STRIPE 15  ──▶  LEAF
@@ -9,10 +9,10 @@
 //!
 //! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
-//! Debug builds record the places of the locks that each thread holds. Before the thread takes another lock, they
-//! compare that lock's place with the last one recorded: the first thread that breaks the order panics, even if no
-//! other thread stands in its way. Release builds contain no field and no instruction for this. The same record serves
-//! two more rules: a thread that holds a lock neither runs user code ([`unwind`](crate::unwind)) nor parks.
+//! Debug builds record the places of the locks that each thread holds. Before a thread takes a lock, the check compares
+//! that lock's place with the last place on record. So a thread that breaks the order panics at once, even if no other
+//! thread contends for the locks. Release builds contain no field and no instruction for this. The same record is used
+//! to enforce two more rules: a thread that holds a lock neither runs user code ([`unwind`](crate::unwind)) nor parks.
 
 /// The rank of the locks that a thread takes only while it holds no lock.
 pub(crate) const OUTERMOST: u8 = 0;
@@ -50,7 +50,7 @@ mod checked {
         static HELD: RefCell<[Option<&'static str>; PLACES]> = const { RefCell::new([None; PLACES]) };
     }
 
-    /// A held lock: it is on record until this is dropped.
+    /// An entry of the record: the lock counts as held until this is dropped.
     pub(in crate::sync) struct Held(usize);
 
     impl Held {
@@ -81,8 +81,8 @@ mod checked {
         }
     }
 
-    /// Returns, of the locks that the thread holds, the one that comes last in the order. A thread that is being torn
-    /// down may have lost its record; then nothing is checked.
+    /// Returns the held lock that comes last in the order. A thread that is being torn down may have lost its record;
+    /// then nothing is checked.
     fn last_held() -> Option<(usize, &'static str)> {
         let held = HELD.try_with(|held| *held.borrow()).ok()?;
         let place = held.iter().rposition(Option::is_some)?;
