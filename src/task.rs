@@ -5,8 +5,8 @@
 //! * A [`Node`] is what the queue, the worker and the future share. **One lock** protects its state ([`state`])
 //!   together with the closure and the result, so the three can never disagree.
 //! * Only the [`payload`] knows the closure's type; it moves the closure and the result into and out of the node. The
-//!   code that decides is compiled once: it sees a [`Task`], which is a node without its types, and, under the lock,
-//!   the node's [`Parts`].
+//!   code that decides is compiled once: it sees a [`Task`], which is a type-erased node, and, under the lock, the
+//!   node's [`Parts`].
 //! * A periodic task has a [`Plan`]: its schedule, its failure policy and its counts.
 //! * Only some tasks have [`Extras`] ([`cell`]), allocated when first needed: a name, waiters, a token, and the
 //!   [`extensions`], the features that decide whether and when the task runs. A plain task has none; with an eight-byte
@@ -32,17 +32,17 @@
 //! | any holder of a handle, and the pool | `cancel`, at any time |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
-//! The lock is held only while the state changes. The worker takes the closure out to run it. A thread may also take
-//! out wakers, a closure that will not run, or a result that no call will take; it calls or drops them through
+//! No user code runs under the lock. The worker takes the closure out to run it. A thread may also take out wakers, a
+//! closure that will not run, or a result that no call will take; it calls or drops them through
 //! [`unwind`](crate::unwind) after releasing the lock. One step publishes the result and takes out the list of waiters
-//! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** the values that the task leaves
-//! behind are dropped ([`end`]).
+//! ([`awaited`]), so a waker that panics can no longer affect the result. Waiters are woken **before** the values that
+//! the task leaves behind are dropped ([`end`]).
 //!
 //! # A result that no call will take
 //!
-//! The result is dropped with the node, once the worker and the future have released it. Other handles would keep the
-//! node, so when a future that has made handles is dropped, it abandons the result. So does a future of a `Result`,
-//! whose `Err` is then [reported](untaken).
+//! Such a result is dropped with the node, once both the worker and the future have released the node. Other handles
+//! would keep the node alive. So a future that has made handles abandons the result when the future is dropped. A
+//! future of a `Result` does so even if it has made none, and an `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
@@ -108,7 +108,7 @@ use crate::{
 };
 
 impl Task {
-    /// Calls `look` with the parts of the task, under its lock.
+    /// Calls `look` with the task's parts, under the task's lock, and keeps what `look` changes in them.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
         let mut cell = self.cell().lock();
         let mut parts = cell.open();
@@ -186,7 +186,8 @@ impl Task {
         self.with(|parts| parts.name())
     }
 
-    /// Queues the task again, between two runs or after a run was put off. Calls `enqueue` under the task's lock.
+    /// Queues the task again: for its next run, or for the same run if it was put off. Calls `enqueue` under the task's
+    /// lock.
     ///
     /// While a worker has the task, other threads only note their changes to its plan. This call applies them.
     pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> Requeued {
@@ -254,7 +255,7 @@ impl Parts<'_> {
         self.enqueue(timing, queuing.why, enqueue)
     }
 
-    /// Returns `timing`, brought forward if a worker has to check the task before the task is due.
+    /// Returns `timing`, brought forward if a worker has to check the clock before the task is due.
     pub(crate) fn with_look(&mut self, timing: Timing) -> Timing {
         timing.no_later_than(self.look())
     }

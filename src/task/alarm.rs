@@ -1,13 +1,13 @@
 //! An alarm: a payload that calls a waker or a closure of this crate when its task is due.
 //!
-//! A [`Sleep`](crate::Sleep) has an alarm in the executor's queue, which calls its waker. A time limit has one in the
-//! queue of the timer thread. An alarm is a task like any other, so order, precision, shutdown and prompt removal are
-//! the same for timers. But no hook, decorator or span surrounds it.
+//! The alarm of a [`Sleep`](crate::Sleep) waits in the executor's queue, and calls the sleeper's waker. The alarm of a
+//! time limit waits in the queue of the timer thread. An alarm is queued like any other task, so timers have the same
+//! order, precision, shutdown and prompt removal as tasks. But no hook, decorator or span surrounds an alarm.
 //!
-//! The worker that takes an alarm sets it off. A thread that ends the alarm, in a shutdown or because the alarm was
-//! discarded, sets it off as well, and the sleeper learns why it was woken. A sleeper that no longer waits takes its
-//! alarm out of the queue, and drops it. The queue's lock orders these steps, so a sleeper that finds its alarm gone
-//! has been or will be woken.
+//! The worker or timer thread that takes an alarm sets it off. A thread that ends a sleeper's alarm early, in a
+//! shutdown or because the alarm was discarded, sets it off as well. The sleeper's next poll then finds out why it was
+//! woken. A sleeper that no longer waits takes its alarm out of the queue, and drops it. The queue's lock orders these
+//! steps, so a sleeper that finds its alarm gone has been or will be woken.
 
 use std::task::Waker;
 

@@ -5,7 +5,8 @@
 //!
 //! A *decorator* is called once for each task, on the submitter's thread, and returns a wrapper, which is then called
 //! around each run. So the wrapper can carry the submitter's context into the run. A wrapper cannot forget to run the
-//! task: it has to return a [`Done`], which only [`TaskRun::run`] makes, and whose lifetime is that of this call alone.
+//! task: it has to return a [`Done`], which only [`TaskRun::run`] makes. The lifetime of the `Done` ties it to this
+//! call of the wrapper.
 
 use std::{fmt, marker::PhantomData, panic::Location, time::Duration};
 
@@ -79,7 +80,7 @@ impl Around {
         Self(Box::new(around))
     }
 
-    /// Makes the code that calls `wrapper`, which a decorator has returned.
+    /// Makes the code that calls `wrapper` around each run.
     pub(crate) fn of_wrapper(
         mut wrapper: impl FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
     ) -> Self {

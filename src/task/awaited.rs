@@ -1,9 +1,10 @@
-//! A task as its waiters see it: the holder of its future, and a caller that cancels the task and waits until its body
+//! A task as its waiters see it. A waiter holds the task's future, or has cancelled the task and waits until the body
 //! has returned.
 //!
-//! Under the task's lock a waiter checks whether the task has ended, and if not leaves its waker; under the same lock
-//! the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Wakers are cloned
-//! before the lock is taken and dropped after it is released, since both run user code.
+//! Under the task's lock, a waiter checks whether the task has ended, and leaves its waker if not. Under the same lock,
+//! the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Cloning or dropping
+//! a waker runs user code, so a waiter clones its waker before it takes the lock, and a waker is dropped after the lock
+//! is released.
 
 use std::task::Waker;
 
@@ -17,8 +18,8 @@ impl Task {
         self.poll_until(Stage::is_done, waker, keep)
     }
 
-    /// Returns `true` if the task has ended and its body is not running. If a series was cancelled during a run, its
-    /// closure has also been dropped.
+    /// Returns `true` if the task has ended and its body is not running. For a series that was cancelled during a run,
+    /// `true` also means that its closure has been dropped.
     pub(crate) fn has_left(&self) -> bool {
         self.with(|parts| parts.stage.has_left())
     }
@@ -33,7 +34,7 @@ impl Task {
         self.drop_from_extras(&mut |extras| extras.waiters.leave(place));
     }
 
-    /// Like `poll_done`, for the async task that awaits the future: only its last waker is kept.
+    /// Like `poll_done`, for the async task that awaits the future. Keeps only the waker of the last poll.
     pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
         self.poll_until(Stage::is_done, waker, &mut |extras, waker| extras.awaiting.replace(waker))
     }
@@ -43,8 +44,8 @@ impl Task {
         self.drop_from_extras(&mut |extras| extras.awaiting.take());
     }
 
-    /// Returns `true` if `is_there` says that the caller need not wait. If not, `keep` registers a clone of `waker`,
-    /// and returns the waker that the clone replaces.
+    /// Returns `true` if `is_there` says that the caller need not wait. Otherwise calls `keep`, which registers a clone
+    /// of `waker` and returns the waker that the clone replaces, if any.
     fn poll_until(
         &self,
         is_there: fn(Stage) -> bool,

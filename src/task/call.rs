@@ -1,4 +1,4 @@
-//! A call: one run of a task by a worker, from lock to lock.
+//! A call: the steps in which a worker runs a task once.
 //!
 //! The [`payload`](super::payload) moves the closure and the result. This file, which is compiled once, decides what
 //! happens to them, in these steps:
@@ -52,11 +52,12 @@ pub(crate) struct Call<'a> {
     pub(crate) plan: Option<Plan>,
     pub(crate) outcome: RunOutcome,
     verdict: Verdict,
-    /// `false` if the run did not take place. If the trigger panicked instead, that counts as a run.
+    /// `false` if the run did not take place; `true` all the same if a panic of the trigger prevented the run.
     pub(crate) is_run: bool,
-    /// `true` if the series was cancelled during this run: its closure is then dropped after its end is published.
+    /// `true` if the series was cancelled during a run that another was to follow. Its closure is then dropped after
+    /// its end is published.
     is_leaving: bool,
-    /// `None` for most plain tasks.
+    /// What only some calls need; `None` in a call of a plain task, unless the task failed or was cancelled.
     pub(super) extras: Option<CallExtras>,
 }
 
@@ -64,7 +65,8 @@ pub(crate) struct Call<'a> {
 pub(crate) struct CallExtras {
     /// The code around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// When a caller last asked for the run. If the run was already due then, its lateness counts from that moment.
+    /// The moment for which a caller last requested the run. If the run was already due then, its lateness counts from
+    /// that moment.
     pub(crate) late_from: Option<Timestamp>,
     /// The question that user code is to answer before the closure is called.
     pub(crate) question: Option<Question>,
@@ -278,7 +280,8 @@ impl Call<'_> {
         self.finish(parts, ending)
     }
 
-    /// Ends the task after its last run, or as timed out if its time is up.
+    /// Ends the task after its last run, unless it was cancelled: as timed out if its time is up, otherwise with
+    /// `ending`.
     #[inline(always)]
     fn finish(&mut self, parts: &mut Parts<'_>, ending: Stage) -> ToStore {
         self.verdict = Verdict::Ended;
@@ -318,7 +321,7 @@ impl Call<'_> {
         }
     }
 
-    /// Makes the task wait to be queued again for `next`, unless it was cancelled during the run.
+    /// Has the worker queue the task again for `next`, unless the task was cancelled during the run.
     #[inline]
     fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> ToStore {
         self.is_leaving = !parts.stage.rest();
@@ -355,7 +358,7 @@ impl Call<'_> {
         }
     }
 
-    /// Counts the run, if it took place, and the end of the task, if the task `ended` with it.
+    /// Counts the run, if it took place, and how the task ended; `ended` is `None` if the task goes on.
     #[inline(always)]
     fn count(&self, ended: Option<Ended>) {
         if self.is_run {
@@ -368,7 +371,7 @@ impl Call<'_> {
 
     // Last, with no lock held.
 
-    /// Wakes the waiters, and drops what the node does not keep.
+    /// Wakes the waiters, and drops the closure or the result, neither of which the node keeps.
     #[cold]
     pub(super) fn release(&mut self, lent: &mut dyn Lent) {
         self.wake();
@@ -392,8 +395,8 @@ impl Call<'_> {
         }
     }
 
-    /// Cleans up after the call: wakes the waiters, if `release` has not, and drops the user values that are left here.
-    /// Ends the task only if its time is up and the run did not take place.
+    /// Cleans up after the call: wakes the waiters, if `release` has not, and drops the user values that the call still
+    /// has. If the run did not take place and the task's time is up, ends the task.
     #[inline]
     fn end(&mut self) {
         if self.extras.is_some() || self.is_leaving || self.outcome.is_failure() {
@@ -425,7 +428,7 @@ impl Call<'_> {
         discard(self.extras.take());
     }
 
-    /// Ends a task whose run did not take place, if its time is up. If not, has the worker cancel it for `reason`.
+    /// Ends a task that did not run, if its time is up. Otherwise has the worker cancel the task for `reason`.
     #[cold]
     fn end_unrun(&mut self, reason: CancelReason) {
         if !matches!(self.verdict, Verdict::Again(_)) {

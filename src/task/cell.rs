@@ -1,11 +1,12 @@
 //! The state under a task's lock: the content of its node, and beside it the parts that only some tasks have.
 //!
 //! The type of the content depends on the user's closure. [`Content::open`] hides that type behind [`Parts`]: a copy of
-//! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
+//! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes the decision back
+//! ([`Decided`]).
 //!
-//! This code only moves values: it returns the values to be dropped and the wakers to be called, and the caller sees to
-//! them after releasing the lock. A thread that has this lock takes only the locks of an extension and, through a
-//! [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue.
+//! This file only moves values. It returns the values to drop and the wakers to call; the caller drops and calls them
+//! after releasing the lock. A thread that holds this lock takes no other lock, except those of an extension and,
+//! through a [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue.
 
 use std::task::Waker;
 
@@ -171,7 +172,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Returns the entry's slot if the task was moved or queued again. `None` also while its plan is out of the node.
+    /// Returns the entry's slot; `None` if the task was never moved or queued again, or if its plan is out of the node.
     pub(crate) fn slot(&mut self) -> Option<u32> {
         let moved = self.extras_if_any().and_then(|extras| extras.slot);
         self.plan().and_then(|plan| plan.slot).or(moved)
