@@ -3,17 +3,17 @@
 //! The step that ends a task publishes its end, and takes out, under the same lock, the waiters and the values that
 //! only some tasks have ([`Leftovers`]). After releasing the lock, the thread proceeds in this order:
 //!
-//! 1. It does the work for other tasks that the extensions have put off.
-//! 2. It cancels the token of the task, if the task's time was up.
+//! 1. It does the work that the extensions have deferred, such as work for other tasks.
+//! 2. If the task timed out, it cancels the task's token.
 //! 3. It wakes the waiters.
 //! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
 //!
 //! Waiters come before drops because the drop of a captured executor joins its workers, and one of them may be waiting
-//! for this very task. The entry leaves the queue after both, so the pool does not terminate before the drops. A thread
-//! that waited for the termination inside such a drop would wait for itself. Each thread knows which tasks' values it
-//! is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries of those tasks.
-//! Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop does not stop the
-//! others.
+//! for this very task. The task's entry leaves the queue after both, so the pool does not terminate before the drops
+//! are done. A thread that waited for the termination inside such a drop would wait for itself. Each thread knows which
+//! tasks' values it is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries
+//! of those tasks. Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop does not
+//! stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -73,7 +73,7 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Advances the state. Returns `true` if the payload is to empty the node. The caller holds the task's lock.
+    /// Changes the state as requested. Returns `true` if the payload must empty the node. The task's lock is held.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
         let found = parts.stage.cancel(reason);
@@ -96,7 +96,8 @@ impl End<'_> {
         self.note(found, parts)
     }
 
-    /// Notes how the task was found, and takes out its leftovers. Returns `true` if the closure is in the node.
+    /// Notes in which state the request `found` the task. Takes out the leftovers, unless the request came too late.
+    /// Returns `true` if the closure is in the node.
     #[inline]
     fn note(&mut self, found: Cancellation, parts: &mut Parts<'_>) -> bool {
         self.found = found;
@@ -211,8 +212,8 @@ impl Task {
         found
     }
 
-    /// Ends the task as timed out, unless it has ended, or its limit is no longer `limit`. A series keeps `failure`,
-    /// the run that took too long.
+    /// Ends the task as timed out, unless it has ended, or it is one-shot and its limit is no longer `limit`. A series
+    /// keeps `failure`, the run that took too long, as its last failure.
     pub(crate) fn time_out(
         &self,
         limit: Timestamp,
@@ -260,7 +261,7 @@ impl Leftovers {
         self.values.extend(value.map(|value| Box::new(value) as _));
     }
 
-    /// Takes out what the task leaves behind, in the step that ends it; `None` for a plain task.
+    /// Takes out what the ended task leaves behind; `None` for a plain task.
     #[inline]
     pub(super) fn of(parts: &mut Parts<'_>) -> Option<Self> {
         if parts.is_plain() { None } else { Self::of_extended(parts) }

@@ -1,29 +1,31 @@
 //! The extensions of a task: the features that only some tasks have, and that decide whether and when a task runs.
 //!
-//! [`Extensions`] has a field for each feature. For each point of a task's life at which features are called, it has a
-//! function, with a line for each feature. So the order of the lines is the order of the calls, and this file is the
-//! one place in the core that names the features. A plain task has no extensions. The functions that the core calls for
-//! tasks with and without extensions come last; [`feature`](crate::feature) covers submission and the pool.
+//! [`Extensions`] has a field for each feature. It also has a function for each point of a task's life at which
+//! features are called, with a line for each feature called there. So the order of the lines is the order of the calls,
+//! and this file is the one place in the core that names the features. A plain task has no extensions. At the end of
+//! this file are the functions that the core calls whether or not a task has extensions; [`feature`](crate::feature)
+//! covers submission and the pool.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
 //! | [`before_run`](Extensions::before_run) | a worker has taken the task | let the run begin, refuse it, or have user code asked first |
-//! | [`after_run`](Extensions::after_run) | the run is over, or was left out after the worker had taken the closure | take note |
-//! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park the task, or end it |
+//! | [`after_run`](Extensions::after_run) | the run has ended, or was left out after the worker had taken the closure | take note |
+//! | [`on_requeue`](Extensions::on_requeue) | the task is about to be queued again | choose another moment, park the task, or end it |
 //! | [`on_put_off`](Extensions::on_put_off) | a gate has put a run off | note until when |
 //! | [`on_replan`](Extensions::on_replan) | a request or the gate has moved the task or its plan | adapt |
 //! | [`on_end`](Extensions::on_end) | the task has ended; if its body was still running then, once more when the body has returned | release the task, and hand over what is to be dropped |
 //!
-//! The time limit comes first: it refuses a run whose time is up. The control precedes the features that need to know
-//! whether the run is an extra run, beside the schedule. The group precedes the gate: a member holds its permit while
-//! its gate is asked. A feature that may refuse a run comes before the features that would have something to give back.
+//! Before a run, the time limit comes first: it refuses a run whose time is up. The control precedes the features that
+//! need to know whether the run is an extra run, one that is not part of the schedule. The group precedes the gate: a
+//! member holds its permit while its gate is asked. A feature that may refuse a run comes before those that would then
+//! have something to give back.
 //!
 //! Features are called under the task's lock, so they call no user code and drop no user value. The worker puts a
 //! [`Question`] to user code later, with no lock held. Only [`after_body`](Extensions::after_body) is called with no
 //! lock held, and may call user code.
 //!
 //! A run that a feature puts off is *planned* for the new moment, and the runs after it are planned from there. A
-//! feature whose run is to stay planned for its first moment keeps that moment itself, and sets `Run::planned`.
+//! feature that leaves the run planned for its original moment keeps a record of that moment, and sets `Run::planned`.
 
 use super::{
     Plan, Task, call::Call, cell::Parts, end::Leftovers, observer::Points, plan::RunOutcome,
@@ -237,7 +239,7 @@ impl Extensions {
         self.control.as_ref().is_some_and(|control| control.is_paused)
     }
 
-    /// Returns `true` if the current run of a series has exceeded its limit, which cancels that run's token.
+    /// Returns `true` if the time limit of a series' current run has cancelled that run's token, or is about to.
     pub(super) fn has_run_over_limit(&self) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.is_run_over)
     }
@@ -250,7 +252,7 @@ impl Extensions {
 }
 
 impl Task {
-    /// Returns when the task is due. Its entry is due at `entry`, perhaps only so that a worker checks the wall clock.
+    /// Returns when the task is due. Its entry may be due earlier, at `entry`, to have a worker check the wall clock.
     pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
         if !self.is_periodic() {
             return entry;
@@ -278,7 +280,7 @@ impl Parts<'_> {
         (!control.is_some_and(|control| control.is_extra_next)).then_some(look)
     }
 
-    /// Returns when the time of a one-shot task is up; `None` without a limit, or if the task is run by hand.
+    /// Returns when the time of a one-shot task is up; `None` for a series, without a limit, or for a run by hand.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.extensions()?.limit.as_ref()?.expiry()
     }

@@ -1,4 +1,4 @@
-//! Hooks: the user's code around a run, the one place where a closure is called, and the reports of failures.
+//! Hooks: the user's code around a run, the one place where a user's closure is called, and the reports of failures.
 //!
 //! ```text
 //!   before ──▶ code around ──▶ closure ──▶ code around ──▶ after ──▶ the plan is asked ──▶ the outcome is published
@@ -7,28 +7,28 @@
 //! ```
 //!
 //! The hooks are the [observers](super::observer) that want the points around a run, and the failure handler is an
-//! observer that wants failures. A failed run is reported once its plan has said what follows, since the report says
-//! that too. All of this happens before the outcome is published, so a thread that has waited for a task finds that its
-//! hooks have returned. A hook that panics affects its own run only:
+//! observer that wants failures. A failed run is reported after its plan has said what follows, since the report
+//! includes that. All of this happens before the outcome is published, so a thread that sees a run's outcome knows that
+//! the run's hooks have returned. A hook that panics affects its own run only:
 //!
 //! * *before* panics: the closure does not run, *after* is not called, and the run has failed with that panic.
 //! * *after* panics: the outcome stands, and the panic is reported.
-//! * the failure handler panics: nothing more happens.
+//! * the failure handler panics: that panic is not reported.
 //!
 //! For a task that was cancelled before it ran, no hook is called.
 //!
 //! # Other reports
 //!
 //! A capture or a result may panic when the crate drops it, and no caller could receive that panic: [`Drops`] reports
-//! it. A periodic task may end although its user did not end it, because a run exceeded its time limit or another task
-//! displaced it: the failure handler and one warning event say so ([`Hooks::tell_ended`]).
+//! it. A periodic task may end unexpectedly, because a run exceeded its time limit, another task displaced it, or no
+//! thread could be started for it. The failure handler and one error event report this ([`Hooks::tell_ended`]).
 //!
 //! # No silent end
 //!
 //! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
 //! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]). If an `Err`
-//! ends a series, that line is written before a thread that waits for the task can see the end, and perhaps exit the
-//! process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
+//! ends a series, that line is written before the end is visible, because a thread that waits for the task might then
+//! exit the process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ use crate::{
     unwind::{contain, contain_located, discard, discard_with},
 };
 
-/// The end of a line on standard error: what follows from the failure of a series.
+/// The end of a line on standard error about a series that has ended unexpectedly.
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
@@ -191,9 +191,9 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a failure of which no observer heard has ended a series. Is silent about a panic,
-    /// which the panic hook has already reported there, and about an end that the user asked for, of the task or its
-    /// executor.
+    /// Says on standard error that a series was ended by a failure that no observer heard of. Writes nothing if the
+    /// failure is a panic, which the panic hook has already reported there, or if the task was already ended or its
+    /// executor stopped.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
@@ -238,10 +238,10 @@ pub(crate) struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    /// Reports nothing: for values dropped because of a failure that is itself reported or passed on.
+    /// Reports nothing: for values dropped because of a failure that is itself reported or passed on, and for alarms.
     pub(crate) const UNREPORTED: Self = Self { hooks: None, id: None };
 
-    /// Reports panics without an id, for tasks whose ids are not at hand.
+    /// Makes a `Drops` that reports panics without an id, for tasks whose ids are not at hand.
     pub(crate) fn of_any(hooks: &'a Hooks) -> Self {
         Self { hooks: Some(hooks), id: None }
     }

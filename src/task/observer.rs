@@ -54,8 +54,8 @@ use crate::{
 /// ```
 #[doc(alias("listener", "JobListener", "on_task_spawn", "on_task_terminate"))]
 pub trait Observer: Send + Sync {
-    /// Returns the points at which the executor calls this; by default, all of them. Called once. Without
-    /// [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) each run saves the cost of
+    /// Returns the points at which the executor calls this; by default, all of them. Called once. Leaving out
+    /// [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) saves each run the cost of a call of
     /// [`current_task`](crate::current_task).
     fn points(&self) -> Points {
         Points::ALL
@@ -68,8 +68,8 @@ pub trait Observer: Send + Sync {
     /// Called when a worker has ended its work, on its own thread.
     fn worker_ended(&self) {}
 
-    /// Called when a worker has taken a task, at this instant and this long after the task became due. The task's gate
-    /// or group may still put the run off.
+    /// Called when a worker has taken a task. The arguments say when, and how long after the task became due. The
+    /// task's gate or group may still put the run off.
     fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
     /// Called when a run of a task begins. If this panics, the closure does not run, and the run has failed with that
@@ -86,13 +86,13 @@ pub trait Observer: Send + Sync {
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Called when something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns
-    /// `true` if a person hears of it. If no observer returns `true`, the unexpected end of a periodic task is reported
-    /// in a line on standard error.
+    /// `true` if a person hears of it. If no observer returns `true`, and no `tracing` subscriber hears of it, a line
+    /// on standard error reports the unexpected end of a periodic task.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
 
-    /// Called when everything has ended, and no thread can see that yet; see
+    /// Called when all work of the executor has ended, before any thread can see that it has terminated; see
     /// [`Builder::terminated`](crate::Builder::terminated). Java: `terminated`.
     fn terminated(&self) {}
 }
