@@ -1,11 +1,12 @@
-//! The types that closures may return, and what a repeated closure reports by the value that it returns: that the run
-//! succeeded, that it failed, that it was the last, or when the next run is due.
+//! The types that closures may return. By its return value, a repeated closure reports that the run succeeded, that it
+//! failed, that it was the last, or when the next run is due.
 //!
-//! [`Outcome`] lists the types, and turns each into a [`RunReport`]. The conversion of an error is user code, so
-//! outcomes are converted where the closure is called.
+//! [`Outcome`] is implemented for the types that a repeated closure may return, and [`Report`] turns their values into
+//! [`RunReport`]s. The conversion of an error is user code, so it takes place where the closure is called: with no lock
+//! held, and with panics caught.
 //!
-//! [`TaskOutput`] exists for the compiler's message about a type that does not implement it. A closure that returns a
-//! future has done nothing yet, and the body of the future would never run. Rust cannot say "not a future", but the
+//! [`TaskOutput`] makes the compiler refuse a one-shot closure that returns a future, and say why. Such a closure has
+//! done nothing when it returns, and the body of the future would never run. Rust cannot say "not a future", but the
 //! futures of `async` blocks and functions have a property that hardly any other value has: they are not [`Unpin`].
 
 use std::{
@@ -200,7 +201,7 @@ pub trait TaskOutput {}
 #[diagnostic::do_not_recommend]
 impl<T: Unpin> TaskOutput for T {}
 
-/// The type `!` of an expression that never returns, which stable Rust can name only as the return type of a function.
+/// The never type, `!`. Stable Rust can name it only as the return type of a function.
 type Never = <fn() -> ! as Function>::Returned;
 
 /// See [`Never`].

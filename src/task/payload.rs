@@ -13,21 +13,21 @@
 //! | [`call`](Payload::call) | [`Call::start`] decides, the closure is taken out | [`Call::carry_out`] calls it |
 //! | and then | [`Call::publish`] decides, closure or result is put in | [`Call::release`] drops what is left |
 //! | [`end`](Payload::end) | [`End::decide`] decides, closure or result is taken out | [`End::release`] drops it |
-//! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller has it |
+//! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller gets it |
 //!
 //! Decision and move are one step under one lock, so closure and state never disagree. While user code runs, the
 //! closure is out of the node and no lock is held. The thread that took it out owns it alone, and drops it or puts it
 //! back.
 //!
 //! [`cell`](Payload::cell) gives access to everything that does not depend on the closure's type. It returns the same
-//! lock, with a trait object inside, which costs no second allocation and needs no `unsafe`.
+//! lock, with its content as a trait object. That costs no second allocation and needs no `unsafe`.
 //!
 //! # Sixteen bytes
 //!
-//! With an eight-byte closure, a plain task's lock protects sixteen bytes: the closure, and before it one word with the
-//! state and a tag. There is no word for the [`Extras`]: when a task first needs some, its content moves into a box,
-//! and the box takes its place ([`Slot`]). So the code that decides gets a copy of the state; the node writes the
-//! decision back, and puts fresh extras in, before it releases the lock.
+//! With an eight-byte closure, the lock of a plain one-shot task protects sixteen bytes: the closure, and before it one
+//! word with the state and a tag. No word is reserved for the [`Extras`]. When a task first needs extras, its content
+//! moves into a box with them, and its [`Slot`] holds the box from then on. So the code that decides works on a copy of
+//! the state. Before the node releases the lock, it writes the decision back, and puts new extras in.
 
 use super::{
     call::{Call, ToStore},
@@ -50,7 +50,7 @@ use crate::{
 pub(crate) type Task = dyn Payload;
 
 pub(crate) trait Payload: Send + Sync {
-    /// Returns the task's lock, without the type of the content.
+    /// Returns the task's lock, with the type of the content erased.
     fn cell(&self) -> &TaskLock<dyn Content>;
 
     fn call(&self, call: &mut Call<'_>);
@@ -65,14 +65,14 @@ pub(crate) trait Payload: Send + Sync {
 pub(crate) trait Body: Send + Sized + 'static {
     type Value: Send + 'static;
 
-    /// The place of the plan: `()` for a closure that runs once.
+    /// The type of the plan's place: `()` for a closure that runs once and so has no plan.
     type Place: Send + 'static;
 
     fn plan(_: &mut Self::Place) -> Option<&mut Option<Plan>> {
         None
     }
 
-    /// Calls the closure, which a one-shot call consumes. The last run sets `value`. User code: no lock is held.
+    /// Calls the closure, and consumes it if it runs once. The last run sets `value`. User code: no lock is held.
     fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> RunReport;
 
     /// Returns the result of a series whose trigger has no next run; `None` if only a run can return one.
@@ -86,7 +86,7 @@ pub(crate) trait Body: Send + Sized + 'static {
     /// Drops the body of a task that was ended while it waited; an alarm acts instead. User code: no lock is held.
     fn will_not_run(self) {}
 
-    /// Calls the lent closure with the user's code around it; for an alarm, with nothing around it.
+    /// Carries out the call ([`Call::carry_out`]). An alarm is called in any case, with nothing around it.
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
@@ -140,8 +140,8 @@ where
     }
 }
 
-/// The content of a node: the closure, the result, or neither. The state is beside the tag in each case, where it takes
-/// no space of its own.
+/// The content of a node: the closure, the result, or neither. Each variant has the state, which fits beside the enum's
+/// tag and so takes no extra space.
 enum Stored<B: Body> {
     Body(Stage, B),
     Value(Stage, B::Value),
@@ -157,8 +157,8 @@ impl<B: Body> Stored<B> {
     }
 }
 
-/// The place of a node's content. While the task is plain, there is no room for [`Extras`]: when it first needs some,
-/// its content moves into a box with them, and the box takes its place.
+/// The place of a node's content. A plain task has no room for [`Extras`]. When the task first needs extras, its
+/// content moves into a box with them, and the slot holds the box.
 enum Slot<B: Body> {
     Plain(Stored<B>),
     Extended(Box<Extended<B>>),
@@ -194,7 +194,7 @@ impl<B: Body> Slot<B> {
     }
 }
 
-/// The state under a node's lock: the content, and the plan of a periodic task.
+/// What a node's lock protects: the content, and the plan of a periodic task.
 pub(crate) struct Cell<B: Body> {
     slot: Slot<B>,
     plan: B::Place,
@@ -290,7 +290,7 @@ impl<B: Body> Node<B> {
         moved
     }
 
-    /// Takes out what the node holds, if `is_taken` says so.
+    /// Takes out what the node holds, if `is_taken` returns `true`. Writes the state back in any case.
     #[inline(always)]
     fn take_if(&self, is_taken: impl FnOnce(&mut Parts<'_>) -> bool) -> Stored<B> {
         self.decide(is_taken, |is_taken, stage, content| {
@@ -313,7 +313,7 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Publishes the outcome of a call, and puts in what the node keeps. Returns `false` if the node keeps nothing.
+    /// Publishes the outcome, and puts the closure or the result into the node. Returns `false` if it keeps neither.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
         let publish = |parts: &mut Parts<'_>| call.publish(parts);

@@ -1,11 +1,12 @@
 //! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
-//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So the
-//! plan may be changed either by any thread, under the task's lock, or by that worker alone. The worker asks the
-//! trigger with no lock held, because a trigger is user code. A change that another thread requests meanwhile waits in
-//! [`control`](crate::feature).
+//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
+//! while the task waits, any thread may change the plan, under the task's lock. While the task runs, only that worker
+//! may; a change that another thread requests meanwhile waits in [`control`](crate::feature). The worker asks the
+//! trigger with no lock held, because a trigger is user code.
 //!
-//! A thread that takes a plan out for good drops it, with the user's trigger, when it holds no lock.
+//! A thread that takes a plan out for good drops it only after releasing the lock, because the user's trigger is
+//! dropped with it.
 
 use std::{mem, time::Duration};
 
@@ -21,14 +22,14 @@ use crate::{
     time::Timestamp, trigger::LastRun, unwind::discard,
 };
 
-/// The outcome of a run, which may not have taken place.
+/// The outcome of a run, even of one that did not take place.
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum RunOutcome {
-    /// This was the last run. If `Ok`, it has left a value.
+    /// This was the last run. If `Ok`, there is a value.
     Ended(Result<(), Failure>),
     Again(Timestamp),
-    /// Another run is planned for this moment, although this one failed.
+    /// The run failed, and the next one is planned for this moment.
     Failed(Timestamp, Failure),
     /// This was the last run, because the trigger has no next one. The payload knows whether there is a value.
     Exhausted,
@@ -88,8 +89,8 @@ impl Plan {
         if self.are_counted { self.skipped } else { 0 }
     }
 
-    /// Returns the reason to refuse a task with this plan, if there is one. A backoff that is never longer than the
-    /// period would have no effect.
+    /// Returns the reason to refuse a task with this plan, if there is one: for instance, the backoff is never longer
+    /// than the period, and so would have no effect.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         let waits = self.policy().longest_back_off().zip(self.schedule.regular());
         let is_in_vain = waits.is_some_and(|(longest, regular)| longest <= regular);
@@ -122,7 +123,7 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Tells the run its number, its attempt, and how many runs were missed. An extra run is told of no missed runs.
+    /// Sets the run's number and attempt and, except for an extra run, its count of missed runs.
     #[inline]
     pub(super) fn place(&self, run: &Run) {
         run.number.set(self.runs + 1);
@@ -136,7 +137,7 @@ impl Plan {
 
     // Changes to the plan, under the task's lock.
 
-    /// Replaces the schedule, but not its `missed` policy. Returns the old one, to be dropped with no lock held.
+    /// Replaces the schedule, but keeps the `missed` policy. Returns the old schedule, to be dropped with no lock held.
     pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
         schedule.missed = self.schedule.missed;
         self.note_skipped(0);
@@ -151,7 +152,7 @@ impl Plan {
 
     // The worker's questions. Each may call the trigger, which is user code: no lock is held.
 
-    /// Returns the outcome of a run that has just ended, and has not failed.
+    /// Counts a run that did not fail, and plans the next, if there is one. Returns the run's outcome.
     pub(super) fn follow(&mut self, next: Next, run: &Run, hooks: &Hooks) -> RunOutcome {
         self.runs += 1;
         self.failures = 0;
@@ -164,7 +165,7 @@ impl Plan {
         }
     }
 
-    /// Returns the outcome of a run that has failed, and reports the failure, since only the plan knows what follows.
+    /// Like [`follow`](Self::follow), for a failed run. Also reports the failure, and when the next run is due.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -234,13 +235,13 @@ impl Plan {
         next.max(later)
     }
 
-    /// Keeps the failure of a run that is not the last, if the trigger retries. The caller drops what is returned, with
-    /// no lock held.
+    /// Keeps the failure of a run that is not the last, if the trigger retries. Returns the earlier failure, or this
+    /// one if it is not kept, to be dropped with no lock held.
     pub(super) fn keep_failure(&mut self, failure: Failure) -> Option<Failure> {
         if self.retries() { self.last_failure.replace(failure) } else { Some(failure) }
     }
 
-    /// Takes the failure of a task whose trigger retries and has no next run, if the last run failed.
+    /// Takes the last run's failure, if there is one and the trigger retries. Called when the trigger has no next run.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
         self.last_failure.take().filter(|_| self.failures > 0 && self.retries())
     }
@@ -339,7 +340,7 @@ impl Plan {
         RunOutcome::of(next)
     }
 
-    /// Leaves this run out because its gate says so, and plans the next, if there is one.
+    /// Leaves this run out because user code refused it, and plans the next, if there is one.
     #[cold]
     pub(crate) fn skip(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         if run.is_extra.get() {

@@ -1,5 +1,5 @@
-//! The report of a failure, or of the unexpected end of a periodic task: the argument of a failure handler, and a line
-//! on standard error if neither a handler nor a subscriber hears of it.
+//! The report of a failure, or of the unexpected end of a periodic task. It is the argument of a failure handler. If
+//! neither a handler nor a subscriber hears of it, [`hooks`](super::hooks) may write it to standard error.
 
 use std::{
     fmt,
@@ -29,7 +29,7 @@ pub enum FailureSource {
     Trigger,
     /// The [gate](crate::gate) of a task; the run was skipped.
     Gate,
-    /// The [lease](crate::gate::Lease) of a run. If watching it failed, the run was skipped.
+    /// The [lease](crate::gate::Lease) of a run. If its `watch` panicked, the run was skipped.
     Lease,
     /// The drop of a capture, a result or another value of a task.
     Drop,
@@ -39,13 +39,13 @@ pub enum FailureSource {
     Observer,
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,
-    /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout). With the
-    /// default [policy](crate::FailurePolicy), that has [ended](FailureReport::is_final) the task; with another, the
-    /// run has failed, and the policy decides.
+    /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout). If the
+    /// [policy](crate::FailurePolicy) stops the task at the first failure, the task has
+    /// [ended](FailureReport::is_final). If not, the run has failed, and the policy decides.
     TimeLimit,
     /// No code failed: a periodic task has ended, because another task [displaced
-    /// it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no worker left, and could start
-    /// none.
+    /// it](crate::RejectedTask::discard_oldest), or because, after a shutdown, its executor had no worker left and
+    /// could start none.
     Displaced,
 }
 
@@ -110,12 +110,12 @@ pub struct FailureReport<'a> {
     pub(super) source: FailureSource,
     pub(super) task: &'a Subject,
     pub(super) failure: &'a Failure,
-    /// How long after the end of the run the next one is due, if the task runs again; `Duration::MAX` if no moment is
-    /// planned.
+    /// How long after the end of the failed run the next one is due: `Duration::MAX` if no moment is planned for it.
+    /// `None` if no run is to follow, or if none failed.
     pub(super) again: Option<Duration>,
 }
 
-/// Returns the text with its control characters escaped: the message of an error may come from outside the program, and
+/// Returns the text with its control characters escaped. The message of an error may come from outside the program, and
 /// must neither begin a new line nor control a terminal.
 fn in_one_line(text: &str) -> String {
     let escaped = |letter: char| match letter.is_control() {

@@ -27,10 +27,10 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
-    /// The planned moment; at first the deadline of the queue entry, which may only be the time to check the clock or
-    /// to ask the gate again.
+    /// The planned moment. At first it is the deadline of the queue entry, at which a worker may only have to check
+    /// the clock or to ask user code again.
     pub(crate) planned: Cell<Timestamp>,
-    /// When the worker took the task, or, if a gate was asked, when the gate let the run begin.
+    /// When the worker took the task or, if user code was asked about the run, when that code let the run begin.
     pub(crate) started: Cell<Timestamp>,
     pub(super) number: Cell<u64>,
     pub(super) missed: Cell<u64>,
@@ -99,7 +99,7 @@ impl Run {
         &self.worker.stats
     }
 
-    /// Returns `true` for a run by hand: it asks no gate, and does not check the limit of a one-shot task.
+    /// Returns `true` for a run by hand: it has no starting deadline, and features neither refuse it nor put it off.
     pub(crate) fn is_by_hand(&self) -> bool {
         !self.worker.keeps_limits
     }
@@ -109,7 +109,7 @@ impl Run {
         Subject { id, name, run, attempt: None }
     }
 
-    /// Returns what the task keeps of this run, which has failed.
+    /// Returns the record of this failed run, for the task to keep.
     pub(super) fn failure(&self, failure: &Failure) -> FailedRun {
         FailedRun::new(self.number.get(), self.failures.get(), failure)
     }
@@ -185,7 +185,8 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the innermost run of the calling thread, without its extensions, for a guard that may outlive the run.
+    /// Returns the context of the calling thread's innermost run, without the extensions, since the caller may keep it
+    /// after the run.
     pub(crate) fn watched() -> Option<TaskContext> {
         Self::with_current(|run| TaskContext {
             extensions: RunExtensions::default(),
@@ -193,7 +194,7 @@ impl Run {
         })
     }
 
-    /// Calls `look` with the innermost run of the calling thread; `None` if there is none.
+    /// Calls `look` with the innermost run of the calling thread. Returns `None` if there is none.
     pub(crate) fn with_current<R>(look: impl FnOnce(&Self) -> R) -> Option<R> {
         CURRENT.is_set().then(|| CURRENT.with(look))
     }
