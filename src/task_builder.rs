@@ -49,7 +49,7 @@ pub struct TaskBuilder<'a> {
     /// `None` means the default of the executor.
     warn_after: Option<Duration>,
     pub(crate) requested: Requested,
-    /// `true` if a submission that the pool does not admit fails at once: the handler is not asked.
+    /// `true` if the submission fails at once, without asking the handler, when the pool does not admit the task.
     aborts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The thread factory, the worker that it is given to run, and the settings that a pool starts its threads with.
+//! The thread factory, the worker that is passed to it, and the settings of a pool's threads.
 
 use std::{fmt, io, time::Duration};
 
@@ -77,7 +77,7 @@ pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
     builder.spawn(work).map(Some)
 }
 
-/// One type for all bodies, so that `spawn` is compiled once.
+/// The body of a thread. It is one type for all bodies, so that `spawn` is compiled once.
 pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// The work of one of an executor's threads, as handed to a [`ThreadFactory`].
@@ -131,8 +131,8 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// Has the factory start a thread. If the factory panicked, the error comes with the panic's payload, whose drop is
-    /// user code.
+    /// Asks the factory to start a thread. If the factory panics, the error comes with the panic's payload, whose drop
+    /// is user code.
     pub(crate) fn new_thread(
         &self,
         name: String,

@@ -17,9 +17,10 @@
 //!
 //! # Never early, and how late
 //!
-//! A deadline has come when `now >= deadline`. A timed park may end early (a stale wake-up, a coarse timer): its
-//! callers check the clock again. The system may end a park late, by up to the thread's *timer slack*: 50 µs on Linux,
-//! so that timers close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
+//! A deadline has come when `now >= deadline`. A timed park may end early (a stale wake-up, a coarse timer), so its
+//! callers check the clock again. The system may end a park late, by up to the thread's *timer slack*, so that timers
+//! close together share one interrupt. On Linux the slack is 50 µs by default; a thread may ask for
+//! less ([`set_timer_slack`]).
 
 mod manual;
 mod wakers;
@@ -45,7 +46,7 @@ use crate::sync::{
 const PAST: Duration = Duration::from_nanos(PAST_NANOS);
 const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// Returns the instant `span` before this one; a later one if the platform's `Instant` cannot represent that.
+/// Returns the point in time `span` before `instant`, or a later one if the platform's `Instant` cannot represent it.
 fn long_before(instant: Instant, span: Duration) -> Instant {
     (0..32).find_map(|n| instant.checked_sub(span / (1 << n))).unwrap_or(instant)
 }
@@ -74,7 +75,7 @@ impl Timestamp {
         Self(self.0.saturating_add(saturating_nanos(delay)))
     }
 
-    /// Returns the timestamp `lead` earlier, but none before the origin; `NEVER` stays `NEVER`.
+    /// Returns the timestamp `lead` before this one, or the origin, whichever is later; `NEVER` stays `NEVER`.
     pub(crate) fn before(self, lead: Duration) -> Self {
         if self == Self::NEVER { self } else { Self(self.0.saturating_sub(saturating_nanos(lead))) }
     }
@@ -90,7 +91,7 @@ impl Timestamp {
     }
 }
 
-/// Returns a duration in nanoseconds; the largest number, which means forever, for more than 584 years.
+/// Returns a duration in nanoseconds; for more than 584 years, the largest number, which means forever.
 #[inline]
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
     // Not `as_nanos`, whose 128 bits take twice the instructions.
@@ -210,7 +211,7 @@ impl Clock {
         self.origin().checked_add(Duration::from_nanos(deadline.0))
     }
 
-    /// Returns a timestamp as an [`Instant`], which can represent it because this clock has shown it.
+    /// Converts a timestamp that this clock has shown, and that an [`Instant`] can therefore represent.
     #[inline]
     pub(crate) fn shown_at(&self, timestamp: Timestamp) -> Instant {
         self.instant_of(timestamp).unwrap_or_else(|| self.origin())
@@ -241,8 +242,8 @@ impl Clock {
         self.tell(|state| state.workers += 1);
     }
 
-    /// Marks the calling thread, which owns `parker`, as a worker on this clock. Returns the mark that it had before
-    /// ([`Parker::works_for`]), for the worker to restore.
+    /// Marks the calling thread, which owns `parker`, as a worker on this clock. Returns the thread's previous mark
+    /// ([`Parker::works_for`]), which the thread restores when it stops working for the clock.
     pub(crate) fn worker_begins(&self, parker: &Parker) -> usize {
         parker.works_for.replace(self.address())
     }
@@ -269,7 +270,7 @@ impl Clock {
     }
 }
 
-/// One wait of a thread, which drops this when it has its answer.
+/// One wait of a thread. The thread drops this value when it has its answer.
 pub(crate) struct Wait<'a> {
     clock: &'a Clock,
     pub(crate) parker: &'a Parker,

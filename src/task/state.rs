@@ -9,22 +9,23 @@
 //!         └──── cancel ────┴──▶ Cancelled
 //! ```
 //!
-//! * **Scheduled**: the closure is in the node. The task is in the queue, or a worker has just taken it out or is about
-//!   to queue it again.
+//! * **Scheduled**: the closure is in the node. The task is in the queue, or a thread is about to queue it or has just
+//!   taken it out.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Completed, Failed, Cancelled**: final. A call that takes the result of a completed task makes it `Claimed`. A
-//!   series whose trigger has no next run has completed, with a result or without ([`Stage::EXHAUSTED`]).
+//! * **Completed, Failed, Cancelled**: final. The call that takes the result of a completed task makes the task
+//!   `Claimed`. A series whose trigger has no next run has completed, with a result or without ([`Stage::EXHAUSTED`]);
+//!   a call with retries that has no attempt left has failed.
 //!
-//! Each move takes `&mut self`, so it happens under the task's lock, and says what the caller has to *do*: take the
-//! closure out, or discard the result. The [`payload`](super::payload) moves the closure and the result in the same
-//! step.
+//! Each move is made under the task's lock, and its result tells the caller what to *do*: take the closure out, or
+//! discard the result. The [`payload`](super::payload) moves the closure and the result in the same step.
 //!
 //! # Cancelling races with running
 //!
-//! The lock orders the two, and the thread that takes the closure out drops it. If `cancel` comes first, it takes the
-//! closure, and `start` finds nothing to run. If `start` comes first, `cancel` marks the task as cancelled, and its
-//! waiters see it as ended. When the body returns, the worker finds the mark and drops the closure and the result.
-//! Until then [`Stage::runs_on`] is true, so that the body can still be signalled.
+//! The task's lock orders `start` and `cancel`. The thread that takes the closure out owns it alone. If `cancel` comes
+//! first, its caller takes the closure out, and `start` finds nothing to run. If `start` comes first, `cancel` marks
+//! the task as cancelled, and its waiters see it as ended. When the body returns, the worker finds the mark and drops
+//! the closure and the result. Until then [`Stage::runs_on`] is true, and a later call can still cancel the token that
+//! the body checks.
 
 use std::fmt;
 
@@ -48,9 +49,10 @@ pub enum TaskState {
     Running,
     /// The task has ended with a result, or because its trigger has no next run.
     Completed,
-    /// The task has failed: it panicked, or ended because a run returned an `Err` or exceeded its time limit.
+    /// The task has failed: it panicked, or ended because runs returned an `Err` or exceeded their time limit. If the
+    /// first run over its limit ends the task, the task is [`Cancelled`](Self::Cancelled).
     Failed,
-    /// The task was cancelled. If its body had begun, it may still be running.
+    /// The task was cancelled, or its time limit expired. A body that had begun may still be running.
     Cancelled,
 }
 
@@ -74,8 +76,8 @@ impl fmt::Display for TaskState {
     }
 }
 
-/// The state of a task, without what the task holds in that state. It is one byte, because each step copies it out of
-/// the node and back: a read of two bytes, one of which was just written, waits until that write has reached the cache.
+/// The state of a task, without its closure or result. It is one byte, because each step copies it out of the node and
+/// back. A read of two bytes just after a write to one of them would stall: the processor cannot forward that store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage(u8);
 
@@ -86,10 +88,10 @@ impl Stage {
     pub(crate) const EXHAUSTED: Self = Self(3);
     pub(crate) const FAILED: Self = Self(4);
     const CLAIMED: Self = Self(5);
-    /// The first cancelled stage. Each reason has two: in the second, the body is still running.
+    /// The number of the first cancelled stage. Each reason has two stages; in the second, the body is still running.
     const CANCELLED: u8 = 8;
 
-    /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended.
+    /// Begins a run; the caller then takes the closure out. Returns `false` if the task has ended or is running.
     pub(super) fn start(&mut self) -> bool {
         let is_scheduled = self.is_scheduled();
         if is_scheduled {
@@ -98,8 +100,8 @@ impl Stage {
         is_scheduled
     }
 
-    /// Ends the task after its last run. Returns `false` if the task was cancelled during the run: the worker then
-    /// drops the value that the run has left.
+    /// Ends the task after its last run. Returns `false` if the task was cancelled during the run; the worker then
+    /// drops the result.
     pub(super) fn finish(&mut self, ending: Self) -> bool {
         let goes_on = self.body_returns();
         if goes_on {
@@ -108,9 +110,8 @@ impl Stage {
         goes_on
     }
 
-    /// Ends a run that another is to follow. Returns `false` if the task was cancelled during the run: none will
-    /// follow, and the body counts as running until the caller has dropped it and calls
-    /// [`body_returns`](Self::body_returns).
+    /// Ends a run that was not the last. Returns `false` if the task was cancelled during the run. The caller then
+    /// drops the body, and calls [`body_returns`](Self::body_returns); until that call, the body counts as running.
     pub(super) fn rest(&mut self) -> bool {
         let goes_on = *self == Self::RUNNING;
         if goes_on {
@@ -144,8 +145,8 @@ impl Stage {
         self == Self::SCHEDULED
     }
 
-    /// Ends the task other than by a run. If the task was waiting, the caller takes out the closure, which will not
-    /// run; if it was running, the worker drops what is left.
+    /// Ends the task as cancelled, unless it has ended. If the task was waiting, the caller takes the closure out; if
+    /// it was running, its worker drops the closure and the result.
     #[inline]
     pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancellation {
         let found = match *self {
@@ -167,8 +168,8 @@ impl Stage {
         is_there
     }
 
-    /// Claims the result; `None` if the task has not ended. If `Ok`, the caller takes the value. If the task has a
-    /// failure that no call has claimed, the caller returns that as the error.
+    /// Claims the result; `None` if the task has not ended. After `Ok`, the caller takes the value out. An `Err` says
+    /// why there is no value, but if the node still has the task's failure, the caller returns that failure instead.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         if self.claim_value() {
             return Some(Ok(()));
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// F31, M43, M44: a task that is cancelled while it runs ends at once, and the worker's result is not kept.
+    /// F31, M43, M44: a task that is cancelled while it runs ends at once, and the result of the run is not kept.
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
     }
 
-    /// The state keeps the number of the reason.
+    /// A cancelled stage tells for which reason the task was cancelled.
     #[test]
     fn each_reason_comes_back() {
         for (reason, _) in CancelReason::ALL {

@@ -1,10 +1,11 @@
-//! An `Err` that no call can take any more: the result of a task whose future was dropped, or that was cancelled while
-//! it ran.
+//! An `Err` that no call can take any more: the result of a task that was cancelled while it ran, or whose future was
+//! dropped.
 //!
-//! Stable Rust cannot ask a type whether it is a `Result`, but two functions of `std` can tell: `type_name`, and
-//! `discriminant` of the value. Their output is not guaranteed. If one of them changed, an `Err` would be dropped
-//! silently, and the tests, which run with each toolchain, would fail. For a `Result<(), E>` with a common error type,
-//! the report has the error's text; for any other result, the name of its type.
+//! Stable Rust has no way to ask whether a type is a `Result`. So this module looks at the type's `type_name`, and then
+//! at the `discriminant` of the value, which shows whether it is an `Err`. Neither output is guaranteed. If one
+//! changed, an `Err` would be dropped without a report, and the tests, which run with each toolchain, would fail. For a
+//! `Result<(), E>` with a common error type, the report has the error's text; for any other result, the name of its
+//! type.
 
 use std::{
     any::{Any, type_name},
@@ -24,7 +25,7 @@ pub(crate) fn is_result<T>() -> bool {
     type_name::<T>().starts_with("core::result::Result<")
 }
 
-/// Returns the failure that an untaken result stands for, if it is an `Err`.
+/// Returns the failure to report for a result that no call has taken; `None` if it is not an `Err`.
 #[inline(always)]
 pub(super) fn failure_of<T: 'static>(result: &T) -> Option<Failure> {
     if is_result::<T>() { failure(&discriminant(result), result, type_name::<T>()) } else { None }

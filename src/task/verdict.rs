@@ -6,7 +6,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Queues a task again, with this timing and for this reason. Returns the entry's slot; `None` if the queue refuses it.
+/// Queues a task again, with this timing and reason. Returns the entry's slot; `None` if the queue refuses the task.
 pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
 /// What a worker does next with a task that it has taken.
@@ -15,11 +15,11 @@ pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 pub(crate) enum Verdict {
     /// Nothing: the task had ended before, and was not run.
     TooLate,
-    /// Nothing: the task has ended with this run.
+    /// Enter the end into the pool's log: the task has ended with this run, or was cancelled during it.
     Ended,
-    /// Report that the task's time was up: before the run, which did not take place, or during the run.
+    /// Report that the task's time limit expired: during the run, or before it, so that the run did not take place.
     TimedOut,
-    /// End the task as cancelled, for this reason: its token was cancelled, or a feature or the pool ends it.
+    /// End the task as cancelled, for this reason. Its token was cancelled, or a feature or a shutdown ends it.
     Cancelled(CancelReason),
     Again(Timestamp),
 }
@@ -28,12 +28,12 @@ pub(crate) enum Verdict {
 /// task or the task had already ended.
 pub(crate) type Requeued = Result<(), Option<CancelReason>>;
 
-/// The state in which a call that is to end a task finds it.
+/// The state of a task when a call tries to end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     TooLate,
     /// The task was waiting, in the queue or on its way there. Holds the slot if the task was queued again or moved.
     Waiting(Option<u32>),
-    /// The task was running; its worker drops what is left.
+    /// The task was running; its worker drops the closure and the result.
     Running,
 }

@@ -1,5 +1,5 @@
-//! The state that all runs on one worker share. What only some runs need is kept here too, and not in the
-//! [`Run`](super::Run), so that most runs have nothing to set up. Only the worker's thread uses the context.
+//! The state that all runs on one worker share. Values that only some runs need are kept here rather than in the
+//! [`Run`](super::Run), so most runs have nothing to set up. Only the worker's thread uses the context.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,9 +18,9 @@ pub(crate) struct WorkerContext {
     pub(crate) extensions: RefCell<RunExtensions>,
     /// The failure with which code around the body has overruled the current run.
     pub(super) overruled: Cell<Option<Failure>>,
-    /// The wall-clock moment for which the last run on that clock was planned, with its task's id.
+    /// The id of the task whose run was last planned on the wall clock, and the planned moment.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers are given with a run, kept for the next run of the same task.
+    /// The names of a run's task and group, for observers. The next run of the same task need not copy them again.
     names: RefCell<Names>,
     named: Cell<u64>,
 }

@@ -1,14 +1,15 @@
 //! Launching: how a node made from a closure gets its settings, and enters its pool.
 //!
 //! A plain task goes straight into the queue ([`schedule`], [`execute`]) if its pool has all its workers and adds
-//! nothing to tasks, and no subscriber listens. Every other task goes through [`TaskBuilder::launch`], in this order:
+//! nothing to tasks, and no subscriber listens. Every other task goes through [`TaskBuilder::launch`], which takes
+//! these steps:
 //!
-//! 1. Its group begins a submission: the group cannot terminate until the submission is over. A task that is refused
-//!    here gets its extensions too: the error hands it back as it would have run.
+//! 1. The submitter announces itself to the task's group, which cannot terminate until the submission is over. A task
+//!    that is refused in this step or the next still gets its extensions, since the error hands it back ready to run.
 //! 2. The submitter starts a worker if one is missing, and the timer thread if the task has a limit. It calls the
 //!    executor's decorator, whose panic it passes on, and gives the task its extensions and the code around its runs.
 //! 3. The pool admits the task. From here on it may run, be cancelled, and end.
-//! 4. The task enters its group, and its limit is armed. Neither affects a task that has already ended.
+//! 4. The submitter enters the task into its group, and arms its limit. Neither affects a task that has already ended.
 
 use std::{
     panic::{self, Location},
@@ -155,7 +156,7 @@ impl TaskBuilder<'_> {
     }
 
     /// Returns the code around each run, if there is any. From the inside out it is the time limit, the executor's
-    /// decorator, and the watch for slow runs. Fails with the payload if the decorator panics.
+    /// decorator, and the watch for slow runs. Fails with the panic's payload if the decorator panics.
     #[inline]
     fn around(
         &self,
@@ -243,14 +244,14 @@ fn submit_unawaited(
     }
 }
 
-/// Returns `true` if a plain task can go straight into the queue: all wanted workers are started, the pool adds nothing
-/// to its tasks, and no subscriber listens.
+/// Returns `true` if a plain task can go straight into the queue: all wanted workers have been started, the pool adds
+/// nothing to its tasks, and no subscriber listens.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()
 }
 
-/// Returns a handle to a task that had ended before it was refused, or else the error.
+/// Detaches a refused task from its features. Returns a handle if the task has ended, and otherwise the error.
 #[cold]
 fn end_or_error(
     task: Arc<Task>,
@@ -266,7 +267,7 @@ fn end_or_error(
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
 
-/// Returns `true` if a refused task has ended although the error still holds it.
+/// Returns `true` if the refused task, which the error still holds, has ended.
 fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
@@ -282,7 +283,7 @@ fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing,
     })
 }
 
-/// Resumes a panic of user code in a submission. Before that, drops what the task holds: those drops may panic, too.
+/// Ends a task, containing panics of its drops, and then resumes a panic of user code in the task's submission.
 #[cold]
 fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);
