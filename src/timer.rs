@@ -1,5 +1,5 @@
 //! Async timers: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and [`timeout`](Handle::timeout), on any
-//! runtime and without one.
+//! runtime or without one.
 //!
 //! Timers are entries of the executor's own queue, beside its tasks, so they are as exact as tasks, and cost as much.
 //!
@@ -13,13 +13,14 @@
 //!
 //! [`Statistics`](crate::Statistics) counts an entry among the tasks. The executor's
 //! [bound](crate::Builder::max_pending) counts it but never refuses it, and no hook, decorator or rejection handler
-//! sees it. A shutdown keeps it like a delayed task, or ends it at once with [`TimerStopped`].
+//! sees it. A shutdown treats it like a delayed task: it keeps the entry, or ends it at once with [`TimerStopped`].
 //!
 //! # Why no wake-up is lost
 //!
 //! The alarm in the queue calls its waker, unless the timer has taken the alarm out ([`task`](crate::task)). A poll
-//! before the deadline looks for the alarm. If the alarm is there, it has yet to go off; if it is gone, the pool has
-//! ended it, since no worker takes it before its deadline. A reset that does not find the alarm forgets it.
+//! before the deadline looks for the alarm. If the alarm is there, it has yet to go off. If it is gone and the deadline
+//! has still not come, the pool has ended it, since no worker takes it before its deadline. A reset that does not find
+//! the alarm forgets it.
 
 use std::{
     error::Error,
@@ -191,7 +192,7 @@ impl Sleep {
 
     /// Moves the deadline, and the entry with it. If the entry is gone, its waker has been called, or is about to be,
     /// and the next poll makes another entry. An entry that may not move later, because the executor was shut down,
-    /// stays where it is, and the poll that it causes is too early.
+    /// stays where it is. It goes off too early, and the poll that it causes fails with [`TimerStopped`].
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {

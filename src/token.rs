@@ -59,15 +59,16 @@ pub struct CancellationToken {
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
     /// `true` if a timer thread cancels the token at its time limit. On a manual clock the timer thread may be late, so
-    /// a thread that checks the token also reads the clock; without a timer thread, a thread that waits reads it too.
+    /// a thread that checks the token also reads the clock. Without a timer thread, a thread that waits also wakes at
+    /// the limit to read it.
     has_timer_thread: bool,
 }
 
 #[derive(Default)]
 struct Signal {
     raised: AtomicBool,
-    /// The moment of the time limit, in nanoseconds, or zero; set only where a reader of the token checks the clock.
-    /// From that moment on the token counts as cancelled.
+    /// The moment of the time limit, in nanoseconds; from then on the token counts as cancelled. Zero if there is no
+    /// limit, or if a timer thread alone enforces it.
     limit: AtomicU64,
     waiters: Watched<()>,
 }
@@ -88,7 +89,7 @@ impl CancellationToken {
         Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
-    /// Makes a token that, like its children, reads the clock for its time limit, since no timer thread cancels it.
+    /// Makes a token that no timer thread cancels: a check of it, or of a child, compares the limit with the clock.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
@@ -150,8 +151,8 @@ impl CancellationToken {
     }
 
     /// Blocks until `poll` has an answer; returns `None` if `deadline` comes or the token is cancelled first. `poll` is
-    /// called first, so an answer that is there counts even if the token is cancelled. Leaves no waker on the token;
-    /// `poll` itself may have left one elsewhere.
+    /// called before the token is checked, so an answer that is there counts even if the token is cancelled. Leaves no
+    /// waker on the token; `poll` itself may have left one elsewhere.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,

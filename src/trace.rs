@@ -4,17 +4,17 @@
 //! `docs/events.md` lists all events, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
 //!
-//! Each event about a task has fields of its own for the task's id (`task`, as text) and name, since the run's span is
-//! off at level `warn`. Without a subscriber, an event on a task's path costs one load and a branch. A subscriber is
-//! user code: it is called with no lock held, and one that panics on a worker does not end the worker.
+//! Each event about a task carries the task's id (`task`, as text) and name itself, because the run's span, which has
+//! them too, is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a branch. A
+//! subscriber is user code: it is called with no lock held, and one that panics on a worker does not end the worker.
 //!
 //! # The span of the submitter
 //!
 //! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task keeps it until the task ends.
-//! The span of a one-shot task's run is a child of it. The runs of a periodic task would be children of a span whose
-//! work is long over, in one trace that never ends; so the span of each run begins a trace of its own, and follows from
-//! the submitter's span. Cloning or dropping a span calls the subscriber, so the span is in an `Arc`, which may be
-//! cloned under a lock.
+//! The span of a one-shot task's run is a child of it. If the spans of a periodic task's runs were children of it too,
+//! they would belong to a span whose work is long over, and to one trace that never ends. So the span of each such run
+//! begins a trace of its own, and follows from the submitter's span. Cloning or dropping a span calls the subscriber,
+//! so the span is in an `Arc`, which may be cloned under a lock.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused, reason = "the events are nothing without it"))]
 
@@ -133,7 +133,7 @@ mod events {
         listens(Level::ERROR, || enabled!(target: TARGET, Level::ERROR))
     }
 
-    /// Asks the subscriber only if the current maximum level, which takes one load to read, admits the event.
+    /// Returns `true` if a subscriber listens. Asks it only if the maximum level, read in one load, admits `level`.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
         level <= LevelFilter::current() && ask_subscriber(ask)
@@ -243,8 +243,8 @@ mod events {
         }
     }
 
-    /// Emits the event of a failure: a warning if the task runs again, else an error. `again` is how long after the
-    /// failed run the next one is planned, or `Duration::MAX` if no moment is planned for it.
+    /// Emits the event of a failure: a warning if the task runs again, otherwise an error. `again` is the delay from
+    /// the failed run to the next: `Duration::MAX` if no moment is planned, `None` if there is no next run.
     pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure, again: Option<Duration>) {
         let ((task, name, run), attempt) = (about.fields(), about.attempt.map(display));
         let again_us = again.filter(|span| *span < Duration::MAX).map(micros);

@@ -1,7 +1,8 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value. One of the functions here makes it, or it is of a type of your own; the methods of [`Trigger`]
-//! wrap it. The executor asks it for the next run when the task is submitted, and then after each run.
+//! A trigger is a value. Make one with a function of this module, or implement [`Trigger`] for a type of your own; the
+//! methods of [`Trigger`] wrap one trigger in another. The executor asks the trigger for the next run when the task is
+//! submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
@@ -14,8 +15,8 @@
 //!
 //! Rates and delays are measured on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall
 //! clock ([`Due::Wall`]): the task never runs before that clock shows its moment, and its executor notices within 30 s
-//! that the clock was set or the machine slept. Its trigger reads [`TriggerContext::after_wall`]: `after` on that
-//! clock.
+//! that the clock was set or the machine slept. A calendar's trigger reads [`TriggerContext::after_wall`], which is
+//! `after` on the wall clock.
 //!
 //! # A trigger is user code
 //!
@@ -569,8 +570,8 @@ impl<G: Trigger> Trigger for Tolerance<G> {
     }
 }
 
-/// Returns the number in `from..=to` that is divisible by the greatest power of two. The highest bit in which `to` and
-/// `from - 1` differ is set in `to`, and above it they agree.
+/// Returns the number in `from..=to` that is divisible by the greatest power of two: `to`, with all bits cleared below
+/// the highest one in which it differs from `from - 1`.
 fn roundest(from: u64, to: u64) -> u64 {
     let differ = from.wrapping_sub(1) ^ to;
     differ.checked_ilog2().map_or(0, |bit| to >> bit << bit)

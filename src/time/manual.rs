@@ -2,8 +2,8 @@
 //!
 //! Every wait in the crate goes through a clock, so a manual clock lists every thread that sleeps on it, with the
 //! timestamp until which the thread sleeps. The **next deadline** is the earliest of these timestamps. The clock is
-//! **idle** when every worker is on the list and has not been woken. A future has no thread that sleeps: it sets an
-//! *alarm*, which also counts for the next deadline.
+//! **idle** when every worker is on the list and has not been woken. A future has no sleeping thread. It sets an
+//! *alarm* instead, which counts towards the next deadline too.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
@@ -13,23 +13,24 @@
 //! A sleeper counts as busy from the call that wakes it, not from when it gets a core ([`ParkedThread::is_woken`]). So
 //! `run_until_idle`, called after `schedule`, waits for the worker that `schedule` woke.
 //!
-//! # Advancing by itself
+//! # Automatic advance
 //!
-//! With [`ManualClock::set_auto_advance`] no thread has to move the clock. The clock then also counts the threads that
-//! *wait*: those that are not workers of its executors, from their first sleep until they have their answers. If a
-//! thread waits, and all waiting threads and all workers are on the list and have not been woken, the clock advances
-//! ([`ClockState::go_on`]).
+//! With [`ManualClock::set_auto_advance`] the clock advances by itself once at least one thread *waits*, and all
+//! waiting threads and all workers are on the list and have not been woken ([`ClockState::go_on`]). A thread that is
+//! not a worker of the clock's executors waits from its first sleep until it has its answer. The clock always counts
+//! such threads.
 //!
-//! * **No jump is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
-//!   ends, or the mode is switched on. If it is true but there is no deadline, a new alarm can bring one. A thread that
-//!   does any of this checks the condition before it releases the lock, and moves the clock if it is true.
+//! * **No jump is missed.** The condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
+//!   ends, or automatic advance is switched on. If it is true but there is no deadline, a new alarm can bring one. A
+//!   thread that does any of this checks the condition before it releases the lock, and moves the clock if it is true.
 //! * **No jump is too early.** The call that wakes a thread makes the condition false, and it stays false until the
 //!   woken thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
-//! * **The clock stops at no stale deadline.** A worker may sleep for a task that was cancelled meanwhile. So before
-//!   each jump all sleepers are woken once, check, and go back to sleep; the last of them moves the clock.
+//! * **The clock stops at no stale deadline.** A worker may be asleep until the deadline of a task that has since been
+//!   cancelled. So before each jump the clock wakes all sleepers once. They check again and go back to sleep, and the
+//!   last of them moves the clock.
 //!
-//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not call it, so a
-//! thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
+//! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not call such a
+//! waker, so a thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
@@ -101,11 +102,12 @@ pub(super) struct ClockState {
     alarms: Wakers,
     pub(super) workers: usize,
     is_auto: bool,
-    /// How many threads other than workers wait, each from its first sleep to the end of its wait.
+    /// How many threads other than workers wait; each counts from its first sleep to the end of its wait.
     pub(super) waiting: usize,
-    /// How many threads are driving an executor and waiting for something: they count as workers meanwhile.
+    /// How many threads drive an executor while they wait for something. Each counts as a worker, and not in `waiting`.
     pub(super) waiting_drivers: usize,
-    /// `true` if all sleepers have been woken to look for work since the clock last moved and the last wait began.
+    /// `true` if all sleepers have been woken to look for work since the clock last advanced by itself, and since the
+    /// last wait began.
     pub(super) have_looked: bool,
     /// A timestamp, and the wall time at that timestamp.
     wall: (Timestamp, SystemTime),
@@ -137,7 +139,7 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Wakes the watchers if the clock is idle. Called when a worker sleeps or ends, which may make it idle.
+    /// Wakes the watchers if the clock is idle. Called when a worker goes to sleep or ends.
     fn tell_if_idle(&mut self) {
         if self.is_idle() {
             self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
@@ -151,8 +153,8 @@ impl ClockState {
         sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
-    /// Moves the clock to `now`, but never back, and wakes the threads whose deadlines have come. The caller releases
-    /// the lock and calls the returned wakers of alarms.
+    /// Moves the clock to `now`, but never back, and wakes the threads whose deadlines have come. Returns the wakers of
+    /// the alarms that fire. The caller calls them after it has released the lock.
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
@@ -168,9 +170,10 @@ impl ClockState {
         self.tell_if_idle();
     }
 
-    /// If automatic advance is on and a thread waits, and all waiting threads and workers are asleep: wakes them all to
-    /// look for work or, if they have looked, moves the clock to the next deadline. The caller releases the lock and
-    /// calls the returned wakers of alarms; if there were any, this has to be called again.
+    /// Advances the clock if automatic advance is on, a thread waits, and all waiting threads and workers are asleep.
+    /// The first such call only wakes them to look for work; once they have looked, the next call moves the clock to
+    /// the next deadline. Returns the wakers of the alarms that fire. The caller releases the lock and calls them; if
+    /// there were any, it has to call this again.
     #[must_use]
     fn go_on(&mut self) -> Vec<Waker> {
         let is_waited_for = self.waiting + self.waiting_drivers > 0
@@ -195,7 +198,7 @@ impl ClockState {
 /// The start of the year 2000 in UTC, as the time since the Unix epoch.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
 
-/// How often tasks may move the clock past the end of a [`ManualClock::run_for`] before it returns in any case.
+/// How many times tasks may move the clock past the end of a [`ManualClock::run_for`] before that call gives up.
 const MOVES_BEYOND: u32 = 1_000;
 
 impl ManualClock {
@@ -215,7 +218,7 @@ impl ManualClock {
         Self::with_past(elapsed, PAST + Duration::from_nanos(after_look))
     }
 
-    /// Makes a clock that shows `elapsed`, and reaches back `past` before that.
+    /// Makes a clock that shows `elapsed`, and whose timestamps reach back at least `past` from there.
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);
@@ -395,7 +398,7 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Blocks until the clock is idle. If tasks keep moving it past `end`, gives up, since it might never be idle.
+    /// Blocks until the clock is idle. Gives up if tasks keep moving it past `end`: it might never be idle.
     fn run_until_idle_or_beyond(&self, end: Timestamp) {
         let (parker, mut moves) = (Parker::current(), 0);
         let mut state = self.shared.state.lock();
@@ -410,7 +413,7 @@ impl ManualClock {
         }
     }
 
-    /// Makes a change after which the clock may advance by itself.
+    /// Changes the state. Then, if the clock may advance by itself, advances it and calls the wakers of alarms.
     pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
@@ -472,7 +475,7 @@ impl ManualClock {
         parker.notice();
     }
 
-    /// Sets an alarm, which calls `waker` once `until` has come; calls it at once if that moment has come.
+    /// Sets an alarm that calls `waker` when `until` comes. Calls `waker` at once if `until` has already come.
     pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> PlaceId {
         let (mut id, mut late) = ((until, 0), None);
         self.change(|state| {

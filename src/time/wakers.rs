@@ -1,4 +1,4 @@
-//! Lists of wakers: of waiters, and of alarms.
+//! Lists of wakers, for waiters and for alarms.
 //!
 //! A list is sorted by moment; wakers with equal moments are in order of arrival. Waiters for something other than a
 //! moment all have the same moment.
@@ -18,7 +18,7 @@ use super::Timestamp;
 /// The place of a waker on its list: its moment, and a number that is never zero.
 pub(crate) type PlaceId = (Timestamp, u64);
 
-/// A list keeps the memory for this many wakers.
+/// A list that has room for at most this many wakers keeps its memory.
 const FEW: usize = 32;
 
 #[derive(Debug, Default)]

@@ -1,16 +1,16 @@
-//! The wall clock, and its moments as timestamps.
+//! The wall clock, and estimates of when it shows a moment.
 //!
-//! A moment of the wall clock has no timestamp, only an *estimate*: when it comes if the wall clock keeps pace with the
-//! monotonic clock. A task on the wall clock waits until its estimate, but no longer than 30 seconds at a time: then a
-//! worker [checks](Timestamp::next_look) the wall clock. So the task is never early, and at most 30 s late after the
-//! clock was set ahead or the machine slept.
+//! A moment of the wall clock has no timestamp, only an *estimate*: the timestamp at which it comes, provided that the
+//! wall clock keeps pace with the monotonic clock. A task on the wall clock waits until its estimate, but for at most
+//! 30 s at a time; a worker then [checks](Timestamp::next_look) the wall clock. So the task is never early, and at most
+//! 30 s late after the clock was set ahead or the machine slept.
 //!
 //! A thread reads the monotonic clock first, and then the wall clock. If it loses its core in between, the estimate is
-//! too early, which a check corrects, and never too late.
+//! too early, which a check corrects; it is never too late.
 //!
 //! Time servers slew a wall clock, so that it runs a little faster or slower. On Linux they slew the monotonic clock
-//! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm adds up to 15 ms between two checks. Apart from slewing,
-//! the two clocks diverge only in steps: when the clock is set, at a leap second, and while the machine sleeps.
+//! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm amounts to 15 ms between two checks. Apart from slewing,
+//! the two clocks diverge only in steps: when the wall clock is set, at a leap second, and while the machine sleeps.
 
 use std::time::{Duration, SystemTime};
 
@@ -48,7 +48,7 @@ impl Clock {
         }
     }
 
-    /// Returns what the wall clock shows at a timestamp, past or future, if it is not set in between.
+    /// Returns what the wall clock shows at a timestamp, past or future, unless it is set between then and now.
     pub(crate) fn wall_at(&self, timestamp: Timestamp) -> SystemTime {
         let (now, wall) = self.read_both();
         let shown = wall.checked_sub(now.since(timestamp));
