@@ -141,7 +141,7 @@ impl DrivenExecutor {
     /// is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and does no harm.
     /// While a task waits for a wall-clock moment, the answer is at most 30 s.
     ///
-    /// From now until the next call of a method that runs tasks, the [waker](Self::set_waker) is woken if the
+    /// From now until the next call of a method that runs tasks, the [waker](Self::set_waker) is called if the
     /// answer turns out to be too long.
     pub fn time_until_next(&mut self) -> Option<Duration> {
         let next = match &self.waker {
@@ -151,7 +151,7 @@ impl DrivenExecutor {
         (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
     }
 
-    /// Sets the waker that ends the caller's sleep. The thread that causes the change wakes it, at most once after each
+    /// Sets the waker that ends the caller's sleep. The thread that causes the change calls it, at most once after each
     /// call of [`time_until_next`](Self::time_until_next): if a task or a time limit becomes due sooner than that call
     /// said, and when the executor has nothing left to run after a shutdown, or has terminated. Without a waker such
     /// news waits for the next call.

@@ -193,7 +193,7 @@ impl Schedule {
     }
 
     /// Returns `true` if a run planned for `planned` must no longer start at `now`. Lateness counts from `planned` or,
-    /// if later, from `asked`, the last request for the run. Calls the trigger, which is user code.
+    /// if later, from `asked`, the moment for which the run was last requested. Calls the trigger, which is user code.
     pub(crate) fn is_overdue(
         &mut self,
         planned: Timestamp,

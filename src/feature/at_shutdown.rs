@@ -98,7 +98,7 @@ impl Task {
         own.unwrap_or_else(|| self.kind_at_shutdown())
     }
 
-    /// Returns what [`at_shutdown`](Self::at_shutdown) returns for a task without an exception. Takes no lock.
+    /// Returns what `at_shutdown` returns for a task without an exception. Takes no lock.
     pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
         if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
     }

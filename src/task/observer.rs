@@ -210,7 +210,7 @@ impl Points {
     pub const ENDED: Self = Self(16);
     /// Something has failed.
     pub const FAILED: Self = Self(32);
-    /// The executor has terminated.
+    /// All work of the executor has ended.
     pub const TERMINATED: Self = Self(64);
     /// All of them.
     pub const ALL: Self = Self(u8::MAX);

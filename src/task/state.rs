@@ -47,7 +47,7 @@ pub enum TaskState {
     Paused,
     /// The task is running.
     Running,
-    /// The task has ended with a result, or because its trigger has no next run.
+    /// The task has ended with a result, or its trigger has no next run. (A call whose last retry failed is `Failed`.)
     Completed,
     /// The task has failed: it panicked, or ended because runs returned an `Err` or exceeded their time limit. If the
     /// first run over its limit ends the task, the task is [`Cancelled`](Self::Cancelled).

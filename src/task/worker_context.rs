@@ -13,7 +13,7 @@ pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
     pub(super) stop: CancellationToken,
     pub(crate) stats: Arc<WorkerStats>,
-    /// `false` for runs by hand: they ask no gate, and do not check the limit of a one-shot task.
+    /// `false` for runs by hand, which have no starting deadline, and which features neither refuse nor put off.
     pub(super) keeps_limits: bool,
     pub(crate) extensions: RefCell<RunExtensions>,
     /// The failure with which code around the body has overruled the current run.
