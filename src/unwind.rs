@@ -1,26 +1,26 @@
 //! Calling and dropping user code.
 //!
-//! User code may panic, block or call back into the crate: a task's closure, its captures, its result, the payload of a
-//! panic, a waker. Three rules hold.
+//! User code (a task's closure, its captures, its result, the payload of a panic, a waker) may panic, block or call
+//! back into the crate. Three rules hold.
 //!
-//! 1. This module calls and drops these values. Only code whose panic may reach the caller is called elsewhere: a
-//!    waker's clone, a rejection handler, and a predicate or an iterator that the caller passes.
+//! 1. Only this module calls and drops user code, except for code whose panic may reach the caller: a waker's clone, a
+//!    rejection handler, and a predicate or an iterator that the caller passes.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the panic hook has already reported it.
-//!    Dropping a payload is user code again: if that panics too, the second payload is leaked, lest this go on forever.
+//!    Dropping a payload runs user code too: if that panics, the second payload is leaked, lest this go on forever.
 //!
 //! # The one panic that cannot be contained
 //!
 //! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a
-//! capture that panics, Rust aborts the process. The captures of a periodic closure outlive each call, so even such a
-//! panic is contained.
+//! capture whose drop panics, Rust aborts the process. The captures of a periodic closure outlive each call, so even
+//! such a panic is contained.
 //!
 //! # Where a panic began
 //!
-//! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the call: others
-//! may have been caught inside, or resumed. So the hook records each panic that begins in a call of
-//! [`contain_located`], and the call then looks up the one that left it. The first executor with a failure handler
-//! installs the hook, which calls the process's own afterwards ([`note_locations`]).
+//! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the user's code:
+//! that code may have caught others, or resumed one. So the hook records each panic that begins in a call to
+//! [`contain_noted`], which then looks up the one that it has caught. The first executor whose observers want failures
+//! installs the hook ([`note_locations`]). After recording a panic, it calls the hook that it replaced.
 
 use std::{
     any::{Any, TypeId},
@@ -111,7 +111,7 @@ impl<T> Contained<T> {
         Self(Some(value))
     }
 
-    /// Takes the value, for a drop that can report a panic. The caller must not use `self` afterwards.
+    /// Takes the value out, so that a panic in its drop can be reported. The caller must not use `self` afterwards.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<T> {
         self.0.take()
@@ -156,8 +156,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc<T>`. If it already is one, as when a handler that was read is set again, it is not
-/// wrapped a second time. The caller names `T`, since inference would take it from `erase`.
+/// Returns `value` in an `Arc<T>`, or unchanged if it already is an `Arc<T>`, such as a handler read from an executor.
+/// The caller names `T`, since inference would choose `V`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
@@ -235,14 +235,14 @@ impl fmt::Display for PanicLocation {
 
 static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 
-/// A panic in a call of [`contain_located`]: the type of its payload, its message, and where it began.
+/// A panic that began in a call to [`contain_noted`]: the type of its payload, its message, and where it began.
 type Begun = (TypeId, Box<str>, PanicLocation);
 
 /// The largest number of panics recorded for one call. A further one displaces the oldest.
 const MOST_BEGUN: usize = 8;
 
 thread_local! {
-    /// The panics of the innermost call of [`contain_located`], if there is one.
+    /// The panics so far in this thread's innermost call to [`contain_noted`]; `None` outside such a call.
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
@@ -284,7 +284,7 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
     });
 }
 
-/// Like [`contain`], and also returns where the panic began, if that is known.
+/// Like [`contain`], but also returns where the panic began, if that is known.
 #[inline]
 pub(crate) fn contain_located<R>(call: impl FnOnce() -> R) -> Result<R, Panic> {
     if !are_locations_noted() {
@@ -316,7 +316,7 @@ fn contain_noted(call: &mut dyn FnMut()) -> Result<(), Panic> {
 mod tests {
     use super::*;
 
-    /// Panics when it is dropped, with a payload that does the same, as many levels deep as the number says.
+    /// Panics when it is dropped, unless its number is zero. The payload is a `Bomb` with the next lower number.
     struct Bomb(u32);
 
     impl Drop for Bomb {

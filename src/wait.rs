@@ -1,13 +1,15 @@
 //! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
 //! Blocking and awaiting are the same thing here. Each kind of wait has a *poll*: a function that returns the answer,
-//! or else keeps the [`Waker`] it was given, which is called once the answer is ready. A future passes the waker of its
-//! context; a blocked thread passes the waker that unparks it ([`block_on`]).
+//! or else keeps the [`Waker`] it was given. The thread that supplies the answer calls that waker. A future passes the
+//! waker of its context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
 //! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
-//! lock that the thread with the answer also takes: these are the two sides of the argument in `queue::waiters`.
-//! Cloning, calling or dropping a waker runs user code, so a thread does that outside the lock. A task does the same by
-//! hand, with a [`WaitList`] (`task::awaited`), because a task has only one lock.
+//! lock that the thread with the answer also takes: the poll and that thread are the two sides of the argument in
+//! `queue::waiters`. Cloning, calling or dropping a waker runs user code, so a thread does that outside the lock.
+//!
+//! A task has a single lock. So it has a [`WaitList`] under that lock instead of a [`Watched`] state, and its polls
+//! take the same steps (`task::awaited`).
 
 use std::{
     mem,
@@ -31,8 +33,8 @@ struct WatchedState<T> {
     waiters: WaitList,
 }
 
-/// Access to the state under the lock. A thread that supplies an answer releases the lock by calling one of the guard's
-/// methods.
+/// Access to the state under the lock. A thread that supplies an answer has to release the lock with one of the guard's
+/// methods, so that the waiters are woken.
 pub(crate) struct WatchedGuard<'a, T>(MutexGuard<'a, WatchedState<T>>);
 
 impl<T, const RANK: u8> Watched<T, RANK> {
@@ -45,8 +47,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         WatchedGuard(self.0.lock())
     }
 
-    /// Returns what `look` finds **under the lock**, or else keeps the waker. A waiter that has its answer is no longer
-    /// on the list.
+    /// Calls `look` **under the lock**. If it finds an answer, returns that and takes the waiter off the list; if not,
+    /// keeps a clone of the waker.
     pub(crate) fn poll<R>(
         &self,
         place: &mut Place,
@@ -106,7 +108,8 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in order of arrival, since all have the same moment.
+/// The wakers of all threads and futures that wait for one thing. They are in order of arrival, since all of them are
+/// listed for the same moment.
 pub(crate) type WaitList = Wakers;
 
 /// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that was woken
@@ -121,7 +124,7 @@ impl Place {
 }
 
 impl WaitList {
-    /// Lists the waker of a waiter. Returns the waker that the waiter had on the list before.
+    /// Puts the waker of a waiter on the list. Returns the waker that it replaces, if there was one.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
         if place.is_taken() {
             return self.put((Timestamp::PAST, place.0), waker);
@@ -145,13 +148,13 @@ impl WaitList {
         }
     }
 
-    /// Takes a waiter off the list. Returns its waker, unless a waking thread has taken that.
+    /// Takes a waiter off the list. Returns its waker, unless a waking thread has already taken it out.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
         self.remove((Timestamp::PAST, mem::take(place).0))
     }
 }
 
-/// Blocks the thread until `poll` has an answer, or until `deadline`, when it polls once more.
+/// Blocks the thread until `poll` has an answer, or until `deadline`. After the deadline, it polls one last time.
 pub(crate) fn block_until<R>(
     clock: &Clock,
     deadline: Timestamp,
@@ -211,7 +214,7 @@ pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<
 mod tests {
     use super::*;
 
-    /// The answer that all of the polls here look for: a number other than zero.
+    /// Returns the answer that the polls here look for: a number other than zero.
     fn find(number: &mut u32) -> Option<u32> {
         (*number > 0).then_some(*number)
     }

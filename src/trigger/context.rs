@@ -1,8 +1,9 @@
-//! The context that a trigger is given, and its answer.
+//! A trigger's context ([`TriggerContext`]), and its answer ([`Due`]).
 //!
-//! A moment of the wall clock is computed when the trigger asks for it. After a run that was planned on that clock, the
-//! run's own moments are used: computed moments are inexact, so a trigger that walks from moment to moment could return
-//! one of them twice.
+//! When a trigger plans the run after one on the wall clock, [`after_wall`](TriggerContext::after_wall) is exact: it
+//! comes from the planned moment, or from what that clock showed. Otherwise, and when the trigger is asked again, it is
+//! computed from the executor's clock. A computed moment is inexact, so a trigger that steps from moment to moment
+//! could return the same one twice.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,10 +15,10 @@ use crate::time::{Clock, Timestamp, estimate};
 pub enum Due {
     /// The run is due at this moment, on the executor's [clock](crate::Handle::clock).
     At(Instant),
-    /// The run is due when the wall clock shows this moment, however the clock was set.
+    /// The run is due when the wall clock shows this moment, even if that clock is set in the meantime.
     Wall(SystemTime),
-    /// The run is not due until a caller asks for it, with [`run_now`](crate::TaskHandle::run_now) or another request
-    /// for a moment.
+    /// The run is not due until a caller requests it, for example with [`run_now`](crate::TaskHandle::run_now) or
+    /// [`reschedule`](crate::TaskHandle::reschedule).
     OnDemand,
 }
 
@@ -43,7 +44,7 @@ impl Due {
         }
     }
 
-    /// Returns the earlier of two moments on one clock; this one if their clocks differ.
+    /// Returns the earlier of this moment and `other`, or this one if they are not on the same clock.
     pub(super) fn earlier(self, other: Self) -> Self {
         match (self, other) {
             (Self::At(this), Self::At(other)) => Self::At(this.min(other)),
@@ -98,7 +99,7 @@ pub struct TriggerContext<'a> {
     pub(crate) last: Option<LastRun>,
     pub(crate) runs: u64,
     pub(crate) failures_in_a_row: u32,
-    /// `true` if the trigger has answered for this last run before, and is [asked
+    /// `true` if the trigger has already planned the run after `last`, and is now [asked
     /// again](crate::Trigger::is_asked_again).
     pub(crate) is_asked_again: bool,
 }

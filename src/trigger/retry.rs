@@ -1,10 +1,11 @@
 //! Retry: how long to wait after a failed run ([`Backoff`]), and a trigger that retries failed runs ([`Retry`]).
 //!
-//! While a run is being retried, [`Retry`] answers in place of the inner trigger, which sees only the runs that it
-//! planned itself: so a grid stays where it is, and a calendar does not return the same moment twice.
+//! While a run is being retried, [`Retry`] answers in place of the inner trigger. To the inner trigger, the run and its
+//! retries are one run, at the moment that the trigger planned: so a fixed rate stays on its grid, and a calendar does
+//! not return the same moment twice.
 //!
 //! Some attempts do not take place, because the gate skips them or they are overdue. In a [call](Retry::of_call), the
-//! next attempt is then planned as after the previous failure. A series goes on with its next moment: a gate skips an
+//! same attempt is then planned again, after another delay. A series goes on with its next moment: a gate skips an
 //! attempt because another replica has done the work, and would skip each further attempt too.
 
 use std::{
@@ -43,7 +44,7 @@ pub struct Backoff {
     longest: Duration,
     max_attempts: Option<u32>,
     max_elapsed: Option<Duration>,
-    /// `Some` if the delays are random; inside it, the seed if that is fixed.
+    /// `Some` if the delays have jitter; the inner value is the seed, or `None` if each delay is random.
     jitter: Option<Option<u64>>,
 }
 
@@ -132,9 +133,9 @@ impl Backoff {
 pub struct Retry<G> {
     inner: G,
     backoff: Backoff,
-    /// The moment of the last run that the inner trigger planned, also on the wall clock if it was planned there.
+    /// The last run that the inner trigger planned: its moment, and its wall-clock moment, if it has one.
     origin: (Timestamp, Option<SystemTime>),
-    /// How many attempts at the run of `origin` have failed in a row, up to the last one.
+    /// How many attempts at the run of `origin` have failed in a row so far.
     failed: u32,
     /// `true` if the planned run is another attempt, and not a run that the inner trigger planned.
     is_attempt: bool,
@@ -149,7 +150,7 @@ impl<G> Retry<G> {
         Self { inner, backoff, origin, failed: 0, is_attempt: false, retries: 0, is_call: false }
     }
 
-    /// Notes how the last planned run went. Returns `true` if another attempt is to follow.
+    /// Notes how the last planned run went. Returns `true` if it calls for another attempt, even if none is left.
     fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) -> bool {
         if !self.is_attempt {
             self.origin = (run.planned, run.planned_wall);
