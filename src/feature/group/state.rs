@@ -24,7 +24,7 @@
 //! *free*. Such a step ends a run or a pause, removes a member, queues it again or moves it, shuts the group down, or
 //! changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread marks those
 //! members as no longer parked; after it has released the lock, it moves their entries to their deadlines. No user code
-//! runs in between.
+//! runs in between, save the waker of a driven executor, which a new time limit may call.
 //!
 //! Only the step that queues a member again parks it. In that step the worker holds the task's lock, and asks the group
 //! a second time, so it sees a permit released since the refusal. Any later step of the group finds the member parked;
