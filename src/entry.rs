@@ -85,7 +85,7 @@ pub(crate) enum Requeue {
 pub(crate) enum Moved {
     /// The entry now waits for the chosen moment, or is parked. Holds the new slot, if the slot has changed.
     To(Option<u32>),
-    /// The entry waits where it did, because no other place was chosen.
+    /// The entry stays where it was, because no other place was chosen.
     Declined,
     Absent,
 }

@@ -19,7 +19,7 @@ impl Pool {
         self.start_worker_below(Workers::wanted)
     }
 
-    /// Starts a worker if the core lacks one and the queue is open. Returns `true` if it did.
+    /// Starts a worker if fewer have started than the core size, and the queue is open. Returns `true` if it did.
     pub(crate) fn start_core_worker(self: &Arc<Self>) -> io::Result<bool> {
         if self.queue.is_closed() {
             return Ok(false);

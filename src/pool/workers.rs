@@ -20,9 +20,9 @@
 //! > A task that is due never waits while the pool may have another worker.
 //!
 //! A pool may have as many workers as its core size, or one if that is 0: that many are *wanted*. A started worker that
-//! waits for a task to take is *idle*, and the queue counts it. A worker is *about to search* if it has yet to look for
-//! a task: it is new, or it is queuing a task again. The queue ensures that an idle worker wakes up on time. The rule
-//! follows from this invariant, which holds except while a thread is in one of the steps below:
+//! waits for a task to take is *idle*, and the queue counts it. A worker is *about to search* if it has yet to search
+//! the queue: it is new, or it is queuing a task again. The queue ensures that an idle worker wakes up on time. The
+//! rule follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
 //! > While a task is pending, a worker is idle, about to search or being started, or all that are wanted have started.
 //!
@@ -34,8 +34,8 @@
 //!   If tasks are left and no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker
 //!   that was neither, because it found the entry at once, need not look: no thread has relied on it.
 //! * *An idle worker that retires* leaves as many started workers as are wanted, or else enough idle ones: at least one
-//!   if one task is pending, and two if several are. A second idle worker is more than the rule needs: without it, a
-//!   pool with two periodic tasks would start and end a thread at every run.
+//!   if one task is pending, and two if several are. The rule needs only one idle worker; but without a second, a pool
+//!   with two periodic tasks would start and end a thread at every run.
 //! * *A worker that queues a task again* then searches for another. It announces this first, so that no other thread
 //!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
@@ -43,12 +43,13 @@
 //!   closed by then, or all other workers wait for tasks to end.
 //! * *A thread that shuts the pool down* closes the queue and then looks, if a worker was lost and none has started
 //!   since.
-//! * *A worker that begins to wait for a task* first starts another if no worker would be left to run tasks. If none
-//!   can be started, the wait is refused (`deadlock`).
+//! * *A worker that begins to wait for a task to end* first starts another if no worker would be left to run tasks. If
+//!   none can be started, the wait is refused (`deadlock`).
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
 //! closed there may be no next step. So if a start then fails and no worker is alive, the thread that tried ends the
-//! remaining tasks. Workers take the same steps with a closed queue: tasks that a shutdown kept fall due as well.
+//! remaining tasks. Workers take the same steps with a closed queue, because tasks that a shutdown has kept still fall
+//! due.
 //!
 //! # Retiring
 //!
@@ -66,15 +67,15 @@
 //! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
 //! that asks whether it may retire still counts as waiting in the queue, so no other thread starts a worker in its
 //! place. If it retires, it leaves the queue under the lock of this module, so no thread that counts under that lock
-//! still takes it for idle.
+//! still counts it as idle.
 //!
 //! *To look* is to count, under the lock of this module, the workers that are idle, about to search or being started,
 //! and to start one if there are none while a task is pending ([`Workers::try_spawn_permit`]). Of two workers that take
-//! entries at once, the one that leaves the queue later sees that the other has left; of two threads that look, the
-//! second sees the permit of the first. A thread that has taken an entry does not wait for the permit: it leaves the
-//! other entries to the permit's holder. The holder may not have started a worker, so it looks once it has given the
-//! permit back. A worker reports under the lock of this module that it has searched; by then the queue counts it as
-//! waiting, or it has taken an entry. [`retiring`] explains when a worker that stays retires after all.
+//! entries at the same time, the one that leaves the queue later sees that the other has left; of two threads that
+//! look, the second sees the permit of the first. A thread that has taken an entry does not wait for the permit: it
+//! leaves the other entries to the permit's holder. The holder may not have started a worker, so it looks once it has
+//! given the permit back. A worker reports under the lock of this module that it has searched; by then the queue counts
+//! it as waiting, or it has taken an entry. [`retiring`] explains when a worker that had to stay may retire after all.
 //!
 //! # Settings
 //!

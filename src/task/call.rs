@@ -10,7 +10,8 @@
 //!
 //! * [`start`](Call::start) decides whether the run may begin. First it asks the task's token, and the features that
 //!   may refuse the run ([`questions`](super::questions)). If the run may begin, the task is now *running*.
-//! * [`carry_out`](Call::carry_out) puts any question to user code, and then calls the closure with the code around it.
+//! * [`carry_out`](Call::carry_out) calls user code for the answer to a pending question, if there is one, and then
+//!   calls the closure with the code around it.
 //! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: the closure, the result, or
 //!   nothing.
 //! * [`release`](Call::release) is called only if the node keeps nothing: it wakes the waiters, and drops the closure

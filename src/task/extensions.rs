@@ -52,7 +52,8 @@ pub(crate) struct Core<'a> {
 
 /// A question to user code, which the worker asks before it calls the closure, with no lock held.
 pub(crate) enum Question {
-    /// To the trigger: when is the next run, now that the wall clock has been set? The present run does not take place.
+    /// To the trigger: when is the next run, now that the wall clock has been set back? The current run does not take
+    /// place.
     Trigger,
     Gate(Box<GateQuestion>),
 }

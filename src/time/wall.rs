@@ -5,12 +5,13 @@
 //! 30 s at a time; a worker then [checks](Timestamp::next_look) the wall clock. So the task is never early, and at most
 //! 30 s late after the clock was set ahead or the machine slept.
 //!
-//! A thread reads the monotonic clock first, and then the wall clock. If it loses its core in between, the estimate is
+//! A thread reads the monotonic clock first, and then the wall clock. If it is preempted in between, the estimate is
 //! too early, which a check corrects; it is never too late.
 //!
-//! Time servers slew a wall clock, so that it runs a little faster or slower. On Linux they slew the monotonic clock
-//! with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm amounts to 15 ms between two checks. Apart from slewing,
-//! the two clocks diverge only in steps: when the wall clock is set, at a leap second, and while the machine sleeps.
+//! A time daemon (NTP) slews the wall clock, so that it runs a little faster or slower. On Linux it slews the monotonic
+//! clock with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm amounts to 15 ms between two checks. Apart from
+//! slewing, the two clocks diverge only in steps: when the wall clock is set, at a leap second, and while the machine
+//! sleeps.
 
 use std::time::{Duration, SystemTime};
 
