@@ -254,8 +254,8 @@ impl Builder {
 /// # Callbacks
 impl Builder {
     /// Adds an [observer](Observer), which is told what the executor does: when a worker takes a task, when a run
-    /// begins and ends, what fails. Each of the other verbs of this block stands for one of its methods. An executor
-    /// without an observer pays nothing. Each event costs a call of the observer, and the verbs around a run cost as
+    /// begins and ends, what fails. Each of the other methods of this block sets one method of an observer. An executor
+    /// without an observer pays nothing. Each event costs a call of the observer, and the methods around a run cost as
     /// much as [`current_task`](crate::current_task).
     #[doc(alias("listener", "metrics", "instrument"))]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {

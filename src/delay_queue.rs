@@ -31,8 +31,8 @@
 //! # User code
 //!
 //! Elements are the user's: dropping or cloning one may run any code. No such code runs while the queue is locked, with
-//! one exception: [inspecting](DelayQueue::peek) an element clones it under the lock, so only elements that are
-//! [`CheapClone`] can be inspected.
+//! one exception: [inspecting](DelayQueue::peek) or [filtering](DelayQueue::retain) elements clones them under the
+//! lock, so both need elements that are [`CheapClone`].
 
 mod element;
 mod taking;

@@ -210,7 +210,7 @@ impl Handle {
 
 /// # What Java has as well
 ///
-/// The settings that can be read and changed while the executor works, and the verbs that are seldom needed here:
+/// The settings that can be read and changed while the executor works, and the methods that are seldom needed here:
 /// a cancelled task is out of the queue, and [`statistics`](Self::statistics) has all counts in one snapshot.
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.

@@ -1,7 +1,7 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
 //! The executor's [`RejectedExecutionHandler`] decides it. No other thread has the task that the handler is given. Each
-//! verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer. If it
+//! method of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer. If it
 //! panics, the task ends as cancelled.
 //!
 //! ```text
@@ -44,8 +44,8 @@ use crate::{RejectionReason, drained::DrainedTask, pool::Pool, sync::Arc, unwind
 /// none could be started: those submissions fail in any case.
 #[doc(alias = "backpressure")]
 pub trait RejectedExecutionHandler: Send + Sync {
-    /// Decides about the task, by one of its verbs. Called on the submitter's thread, which it may block, with no
-    /// lock held.
+    /// Chooses what becomes of the task, by calling one of its methods. Called on the submitter's thread, which it may
+    /// block, with no lock held.
     ///
     /// # Panics
     ///
@@ -65,8 +65,8 @@ impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
     }
 }
 
-/// A task that was not admitted; a [`RejectedExecutionHandler`] decides about it by one of the verbs. It dereferences
-/// to the [`DrainedTask`], which describes it.
+/// A task that was not admitted; a [`RejectedExecutionHandler`] chooses what becomes of it, by calling one of the
+/// methods. It dereferences to the [`DrainedTask`], which describes it.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
     pool: &'a Arc<Pool>,
@@ -82,7 +82,7 @@ pub(crate) enum Room {
     TimeIsUp,
 }
 
-/// A handler's answer; the verbs of [`RejectedTask`] return it.
+/// A handler's answer; the methods of [`RejectedTask`] return it.
 #[must_use = "this is the handler's answer"]
 pub struct Rejection(pub(crate) Decision);
 

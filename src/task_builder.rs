@@ -1,6 +1,6 @@
-//! [`TaskBuilder`]: the settings of a task before it is submitted, and the verbs that submit it. Each verb makes a node
-//! from the closure and [launches](launching) it. Only the code that makes the node and the future is compiled per
-//! closure.
+//! [`TaskBuilder`]: the settings of a task before it is submitted, and the methods that submit it. Each of these makes
+//! a node from the closure and [launches](launching) it. Only the code that makes the node and the future is compiled
+//! per closure.
 
 mod launching;
 
@@ -22,8 +22,8 @@ use crate::{
     trigger::{Due, Retry, Trigger, from_fn},
 };
 
-/// Describes a task before it is submitted. [`Handle::task`](crate::Handle::task) makes one. Its verbs are those of the
-/// handle, and fail, block and cost as those do. A builder describes one task; a clone of it describes another.
+/// Describes a task before it is submitted. [`Handle::task`](crate::Handle::task) makes one. It has the handle's
+/// methods, which fail, block and cost as they do there. A builder describes one task; a clone of it describes another.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,11 +38,11 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone)]
-#[must_use = "nothing is submitted until one of the verbs is called"]
+#[must_use = "nothing is submitted until one of its submitting methods is called"]
 pub struct TaskBuilder<'a> {
     pub(crate) pool_refs: &'a Arc<PoolRefs>,
     name: Option<Arc<str>>,
-    /// `None` means the default of the verb.
+    /// `None` means the default of the method.
     missed: Option<MissedRuns>,
     /// `None` means `stop`, or `resume` if the trigger retries.
     on_failure: Option<FailurePolicy>,

@@ -60,7 +60,7 @@ impl Handle {
     /// # Async closures
     ///
     /// The executor polls no future. A closure that returns one, as `|| async { … }` and `async || { … }` do, would end
-    /// once it has made the future, and the future's body would never run. So the compiler refuses it in every verb
+    /// once it has made the future, and the future's body would never run. So the compiler refuses it in every method
     /// ([`TaskOutput`]), and says what to write.
     ///
     /// ```compile_fail,E0277

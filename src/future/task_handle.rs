@@ -266,7 +266,7 @@ impl TaskHandle {
         Ticket { slot: self.slot, sequence: self.id }
     }
 
-    /// Returns where a panic in a drop of the task's values is reported.
+    /// Returns where to report a panic from dropping the task's values.
     fn drops(&self) -> Drops<'_> {
         self.pool().callbacks.hooks.drops(self.id)
     }

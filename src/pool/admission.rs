@@ -122,7 +122,7 @@ pub(crate) struct Rejections {
     pub(super) rejected: AtomicU64,
     /// The number of rejected tasks that ran on the submitting thread.
     caller_runs: AtomicU64,
-    /// The number of failed runs on a submitting thread.
+    /// The number of failed runs on submitting threads.
     caller_panics: AtomicU64,
 }
 

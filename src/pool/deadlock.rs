@@ -22,10 +22,10 @@
 //!
 //! # Why no wait relies on a worker that never comes
 //!
-//! Only workers that have [started](super::workers) count. A thread that completes the cycle while another thread is
-//! starting a worker waits for the outcome. A thread factory may return `Ok` and later drop the worker without running
-//! it. The thread that drops it then starts another if all remaining workers are waiting. If that fails, the pool logs
-//! an event, and these workers wait until the next submission starts a worker.
+//! Only workers that have [started](super::workers) count. If another thread is starting a worker, the thread that
+//! completes the cycle waits for the outcome. A thread factory may return `Ok` and later drop the worker without
+//! running it. The thread that drops it then starts another if all remaining workers are waiting. If that fails, the
+//! pool logs an event, and these workers wait until the next submission starts a worker.
 //!
 //! # Why no thread relies on a worker that is retiring
 //!

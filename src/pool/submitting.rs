@@ -325,7 +325,7 @@ impl Pool {
     }
 }
 
-// The verbs of a rejected task.
+// The methods of a rejected task.
 impl Pool {
     /// Ends the pending task that is due first, to make room for another. If none is pending, yields.
     pub(crate) fn discard_oldest(&self) {

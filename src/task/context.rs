@@ -147,11 +147,11 @@ impl fmt::Debug for TaskContext {
     }
 }
 
-/// Turns a closure that takes the [context](TaskContext) of its run into one for any verb. The context says which run
-/// it is, how late it is, and whether it is asked to stop. Costs as much as [`current_task`], for each run.
+/// Turns a closure that takes the [context](TaskContext) of its run into one that any method accepts. The context says
+/// which run it is, how late it is, and whether it is asked to stop. Costs as much as [`current_task`], for each run.
 ///
-/// A verb calls closures without an argument (E0593). A closure that gives away what it has captured can be called only
-/// once, and is for [`with_context_once`] (E0507):
+/// The methods call closures without an argument (E0593). A closure that gives away what it has captured can be called
+/// only once, and is for [`with_context_once`] (E0507):
 ///
 /// ```compile_fail,E0593
 /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);

@@ -230,7 +230,7 @@ fn contained<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     contain_located(call).map_err(Failure::of_panic)
 }
 
-/// Where panics in the drops of a task's values are reported.
+/// Where to report panics from dropping a task's values.
 #[derive(Clone, Copy)]
 pub(crate) struct Drops<'a> {
     hooks: Option<&'a Hooks>,

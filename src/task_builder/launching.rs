@@ -283,7 +283,8 @@ fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing,
     })
 }
 
-/// Ends a task, containing panics of its drops, and then resumes a panic of user code in the task's submission.
+/// Ends a task, contains any panic from dropping it, and then resumes the panic that user code raised during the
+/// submission.
 #[cold]
 fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);

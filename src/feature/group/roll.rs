@@ -109,7 +109,7 @@ pub(crate) struct Roll {
     pub(crate) running: usize,
     asking: usize,
     pub(crate) parked: usize,
-    /// The members that the current step lets go because they are now due later, although their turn has not come.
+    /// The members that the current step unparks because they are now due later, although their turn has not come.
     let_go: Vec<(u64, Weak<Task>)>,
     /// Which members the group keeps after its own shutdown; `None` before.
     keeps: Option<Keeps>,
@@ -231,7 +231,7 @@ impl Roll {
     }
 
     /// Notes that a member in the queue is now due at another moment. An asking member gives its permit back. A parked
-    /// member that is now due later is let go, and asks for its turn again once a worker has taken it. Returns the
+    /// member that is now due later is unparked, and asks for its turn again once a worker has taken it. Returns the
     /// member's new key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };

@@ -20,28 +20,29 @@
 //! # Why each member starts eventually
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is
-//! about to let go. Every step that may give a member its turn ends with a search for parked members among the first
+//! about to unpark. Every step that may give a member its turn ends with a search for parked members among the first
 //! *free*. Such a step ends a run or a pause, removes a member, queues it again or moves it, shuts the group down, or
-//! changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread marks those
-//! members as no longer parked; after it has released the lock, it moves their entries to their deadlines. No user code
-//! runs in between, save the waker of a driven executor, which a new time limit may call.
+//! changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread that takes
+//! the step marks the members found as no longer parked; after it has released the lock, it moves their entries to
+//! their deadlines. No user code runs in between, except that arming a new time limit may call the waker of a driven
+//! executor.
 //!
 //! Only the step that queues a member again parks it. In that step the worker holds the task's lock, and asks the group
 //! a second time, so it sees a permit released since the refusal. Any later step of the group finds the member parked;
-//! the thread that lets the member go waits for the task's lock, and then finds the entry in the queue. A member that
-//! starts takes one permit and leaves one place in the order, so no other member's turn changes.
+//! the thread that unparks the member waits for the task's lock, and then finds the entry in the queue. A member that
+//! starts takes one permit and gives up its place in the order, so no other member's turn changes.
 //!
 //! # Locks
 //!
-//! A thread takes a group's lock after a task's, and takes no lock while it holds the group's. It puts work on other
-//! tasks into [`Deferred`], and does that work once it holds no lock.
+//! A thread may take a group's lock while it holds a task's, and takes no lock while it holds the group's. It puts work
+//! on other tasks into [`Deferred`], and does that work once it holds no lock.
 //!
 //! # Tasks that have not entered yet
 //!
 //! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first. Before
 //! that it has no place in the order. Otherwise the submitter could wait for a later member to make room, while that
-//! member waited for the task being submitted. A submission under way keeps a group that was shut down from ending
-//! ([`Joining`]), because its task may still enter.
+//! member waited for the task being submitted. While a submission is under way, a group that was shut down does not end
+//! ([`Joining`]), because the task may still enter.
 
 use std::task::Waker;
 
@@ -79,7 +80,7 @@ impl GroupState {
     }
 
     /// Changes the group; the caller may hold a member's lock. Adds to `deferred` what must be done with no lock held:
-    /// letting go the members whose turn has come, and calling the wakers kept for the group's end.
+    /// unparking the members whose turn has come, and calling the wakers kept for the group's end.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,

@@ -1,17 +1,18 @@
 //! Retiring: when an idle worker leaves, and why it stays.
 //!
-//! An idle worker asks, before it sleeps and after each wake-up, until when to wait for a task
-//! ([`Workers::idle_limit`]). [`Workers::try_retire`] decides under the lock of the workers; the [module above](super)
-//! says why no retiring worker leaves a task behind.
+//! Before it sleeps and after each wake-up, an idle worker asks [`Workers::idle_limit`] how long it may wait for a
+//! task. [`Workers::try_retire`] decides under the lock of the workers; the [module above](super) says why no retiring
+//! worker leaves a task behind.
 //!
 //! # Staying
 //!
 //! A worker that may retire wakes up after the keep-alive. One that has to stay sleeps without a limit, so an idle pool
-//! has no wake-ups. A thread that changes what the worker saw makes it ask again. There are two reasons to stay:
+//! has no wake-ups. If a thread changes the state on which a worker based its decision to stay, that thread makes the
+//! worker ask again. There are two reasons to stay:
 //!
-//! * **Tasks are pending**, and too few other workers are idle. The reason is gone once fewer tasks are pending. A
-//!   thread that removes a task without running it checks for this (`Pool::entry_removed`). So does a worker that has
-//!   run a task, once it is idle: by then a periodic task is pending again.
+//! * **Tasks are pending**, and too few other workers are idle. The reason is gone once the other idle workers suffice
+//!   for the pending tasks. A thread that removes a task without running it checks for this (`Pool::entry_removed`). So
+//!   does a worker that has run a task, once it is idle: by then a periodic task is pending again.
 //! * **All other workers wait for tasks** to end. The reason is gone once one stops waiting, or another worker starts.
 //!
 //! # Why no worker stays for a reason that is gone
@@ -116,8 +117,8 @@ impl PoolView {
 }
 
 impl Workers {
-    /// Returns until when a worker that has been idle since `since` waits for a task. If the worker may retire and its
-    /// keep-alive is over, retires it and returns `None`.
+    /// Returns the moment until which a worker that has been idle since `since` waits for a task. If the worker may
+    /// retire and its keep-alive is over, retires it and returns `None`.
     #[inline]
     pub(in crate::pool) fn idle_limit<E: Clone>(
         &self,

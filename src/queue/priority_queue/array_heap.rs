@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The root is at position 3, so that the children of each node begin at a multiple of four and share a cache line. An
-//! unused place has the largest key, so the search for the smallest of four siblings compares all four and need not
-//! know which of them exist.
+//! unused position holds the largest possible key, so the search for the smallest of four siblings compares all four
+//! and need not know which of them exist.
 //!
 //! An entry can be removed from the middle because the slot table knows its position. The heap reports each new
 //! position to the table ([`Positions`]), as Java's `DelayedWorkQueue.siftUp` calls `setIndex`.
@@ -18,11 +18,11 @@
 //!
 //! 1. No key is smaller than its parent's.
 //! 2. For every position `p` in use, the last position that was reported for `slots[p]` is `p`.
-//! 3. Every unused place of a group is `VACANT`. At most one more group follows the one with the last entry.
+//! 3. Every unused position of a group holds `VACANT`. At most one more group follows the one with the last entry.
 
 const ARITY: usize = 4;
 const ROOT: usize = 3;
-/// The key of an unused place: larger than any other.
+/// The key of an unused position: larger than any other.
 pub(super) const VACANT: u128 = u128::MAX;
 
 /// A key, and the slot of its element.
