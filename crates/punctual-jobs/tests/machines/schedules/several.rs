@@ -78,7 +78,9 @@ fn each_tick_runs_once_whatever_the_clocks_say() {
     let count = |what: &str| -> i64 {
         server.value(&format!("select {what} from punctual.job_schedule")).parse().unwrap()
     };
-    wait_until("they tick", || count("enqueued") >= size(30, 480));
+    for part in 1..=size(1, 16) {
+        wait_until("they tick", || count("enqueued") >= 30 * part);
+    }
     let said: Vec<_> = replicas.into_iter().flat_map(Replica::end).collect();
     let (runs, latest) = runs_of(&said);
     println!("{} ticks of three machines, {latest} us late at most", runs.len());
