@@ -8,7 +8,7 @@
 //! | insert | [`insert`](DelayQueue::insert), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
 //! | take expired elements | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
 //! | take them as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
-//! | find and change an element | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
+//! | find or change an element by its [`Key`] | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) |
 //! | inspect | [`peek`](DelayQueue::peek), [`iter`](DelayQueue::iter), [`to_vec`](DelayQueue::to_vec), [`len`](DelayQueue::len) |
 //! | remove several | [`retain`](DelayQueue::retain), [`remove_all`](DelayQueue::remove_all), [`clear`](DelayQueue::clear) |
 //! | refuse further elements | [`close`](DelayQueue::close) |
@@ -30,9 +30,9 @@
 //!
 //! # User code
 //!
-//! Elements are the user's: dropping or cloning one may run any code. No such code runs while the queue is locked, with
-//! one exception: [inspecting](DelayQueue::peek) or [filtering](DelayQueue::retain) elements clones them under the
-//! lock, so both need elements that are [`CheapClone`].
+//! Elements come from the user: dropping or cloning one may run arbitrary code. No such code runs while the queue is
+//! locked, with one exception: [inspecting](DelayQueue::peek) or [filtering](DelayQueue::retain) elements clones them
+//! under the lock, so both need elements that are [`CheapClone`].
 
 mod element;
 mod taking;
@@ -314,7 +314,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Inserting many elements at once: a call collects them from the user's iterator before it takes the lock.
+/// Inserting many elements in one step: the call collects them from the user's iterator before it takes the lock.
 impl<T> DelayQueue<T> {
     /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
     /// in the same order. All delays are counted from the same time, now. Does not block. This is
@@ -444,7 +444,7 @@ impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
 }
 
 impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
-    /// Makes a queue on the system's clock, and inserts the elements.
+    /// Makes a queue on the system clock, and inserts the elements.
     fn from_iter<I: IntoIterator<Item = (W, T)>>(elements: I) -> Self {
         let mut queue = Self::new();
         queue.extend(elements);
@@ -456,7 +456,7 @@ impl<T> IntoIterator for DelayQueue<T> {
     type Item = Queued<T>;
     type IntoIter = Iter<T>;
 
-    /// Iterates over all elements, in the order in which they would have been taken.
+    /// Returns an iterator over all elements, in the order in which they would have been taken.
     fn into_iter(self) -> Iter<T> {
         self.remove_all().into_iter()
     }

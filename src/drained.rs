@@ -33,7 +33,7 @@ use crate::{
 pub struct DrainedTasks {
     drained: Drained<Arc<Task>>,
     detached_context: DetachedContext,
-    /// Returns `true` if a second thread may share the drop.
+    /// Called by the thread that drops this value. Returns `true` if a second thread may share the drop.
     may_share: fn() -> bool,
 }
 

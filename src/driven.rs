@@ -1,7 +1,7 @@
 //! The executor without threads: its caller runs the due tasks. Most of its code is in the pool (`pool::driver`).
 //!
-//! The pool refuses waits that could never end, and for that it must know which thread drives it. So [`DrivenExecutor`]
-//! is not `Send`.
+//! To refuse waits that could never end, the pool must know which thread drives it. So [`DrivenExecutor`] is not
+//! `Send`.
 
 use std::{
     fmt,

@@ -61,7 +61,7 @@ impl From<Timestamp> for Timing {
     }
 }
 
-/// Why an element is queued again. The number of each reason is a single bit, so that an
+/// Why an element is queued again. The discriminant of each reason is a single bit, so that an
 /// [`Admission`](crate::queue::Admission) can be a set of reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {
@@ -91,7 +91,8 @@ pub(crate) enum Moved {
 }
 
 /// Moves the entry of one task; called under the task's lock. The first argument is the entry's slot, as far as the
-/// task knows. The second is a function, called under the queue's locks: it is told when the entry is due and whether
-/// its queue is open, and returns where the entry goes, or `None` to leave it where it is.
+/// task knows. The second is a function that chooses where the entry goes. It is called under the queue's locks, with
+/// the moment at which the entry is due and with `true` if the queue is open; it returns `None` to leave the entry
+/// where it is.
 pub(crate) type MoveEntry<'a> =
     dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

@@ -1,4 +1,5 @@
-//! The errors of an executor and of its tasks. Errors that own a task are defined next to the calls that return them.
+//! The errors of an executor and of its tasks. The error that owns a task,
+//! [`RejectedExecutionError`](crate::RejectedExecutionError), is defined next to [`DrainedTask`](crate::DrainedTask).
 //! The `Display` of an error says what happened, and what the caller can do about it, if anything.
 //!
 //! A [`Failure`] says why a run or a hook failed, or why a periodic task ended. Of its four kinds, only a panic has a
@@ -144,7 +145,7 @@ pub struct Failure(Box<Cause>);
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// A panic in a body, a hook, a trigger, a gate, or the drop of a value.
+    /// User code panicked: the body of a task, a hook, a trigger, a gate, or the drop of a value.
     Panic,
     /// A run of a [repeated](crate::Handle::repeat) task returned an `Err`, or a plain task returned one that [no
     /// caller can take](crate::ScheduledFuture#a-result-that-is-an-err).
@@ -292,9 +293,9 @@ pub enum CancelReason {
     /// The executor was shut down. Its policies did not keep the task, or it had no worker left for the task and could
     /// not start one.
     Shutdown,
-    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the task's
-    /// [`DrainedTask`](crate::DrainedTask) was dropped; or a worker had taken the task, and it was still to run, or to
-    /// run again.
+    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now). Either that call returned the
+    /// [task](crate::DrainedTask), which was then dropped, or did not end when it was run; or a worker had taken the
+    /// task, and had not begun to run it, or was to run it again.
     ShutdownNow,
     /// The executor was dropped. The task was not yet due, or no worker was left for it and none could be started.
     ExecutorDropped,
@@ -312,7 +313,7 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    /// The reasons and their texts, indexed by the number of the reason.
+    /// The reasons and their texts, indexed by the reason's discriminant.
     pub(crate) const ALL: [(Self, &str); 9] = [
         (Self::Requested, "cancellation was requested"),
         (Self::Shutdown, "the executor was shut down"),
@@ -356,8 +357,8 @@ pub enum RejectionReason {
     GroupShutdown,
     /// The task's [group](crate::Group) belongs to another executor.
     ForeignGroup,
-    /// The task has a [gate](crate::gate), and its trigger cannot plan the same moments on every replica. For example,
-    /// it has [jitter](crate::Trigger::jitter) without a seed, and the task has no name.
+    /// The task has a [gate](crate::gate), but its trigger would not plan the same moments on every replica. For
+    /// example, the trigger has [jitter](crate::Trigger::jitter) without a seed, and the task has no name.
     UnsharedTrigger,
 }
 
@@ -409,9 +410,9 @@ pub enum ConfigError {
     InvalidThreadName(String),
     /// Core threads may time out, but the keep-alive is zero.
     ZeroKeepAlive,
-    /// The bound on waiting tasks is zero. Nothing would ever run, since each task waits a moment for its worker.
+    /// The bound on waiting tasks is zero. Nothing would ever run, since each task waits briefly for its worker.
     ZeroMaxPending,
-    /// A [group](crate::Group)'s limit is zero. No member would ever run: pause the group instead.
+    /// A [group](crate::Group)'s limit is zero. No member would ever run; if you want that, pause the group.
     ZeroLimit,
     /// The time after which [starvation](crate::Builder::on_starvation) is reported is zero.
     ZeroStarvationTime,

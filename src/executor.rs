@@ -1,8 +1,8 @@
 //! The public face of the crate: the executor, which owns a pool, and the handle, which uses it.
 //!
 //! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to clone and
-//! does not keep the executor running. The executor dereferences to its handle, so each method exists once. A function
-//! that only schedules can take a `&Handle`, and then accepts either type.
+//! does not keep the executor running. The executor dereferences to its handle, so the methods that they share are
+//! defined once. A function that only schedules can take a `&Handle`, and then accepts either type.
 
 // In the order of use: rustdoc shows the `impl` blocks of these modules in this order, before those of this file.
 mod submitting;

@@ -1,16 +1,16 @@
-//! Taking expired elements: one at a time, with or without blocking, in async code on any runtime, and all at once.
+//! Taking expired elements: one at a time (blocking or not, or in async code on any runtime) or all in one call.
 //!
 //! A thread that waits for an element can sleep until a deadline. A future or a stream waits in the same way
-//! (`queue/waiting.rs`), but cannot sleep: it sets a [`WaiterAlarm`], which calls its waker. Alarms are few: of all
-//! tasks that await one queue, usually only the leader and its deputy have one (`queue/waiters.rs`).
+//! (`queue/waiting.rs`), but cannot sleep: it sets an alarm ([`WaiterAlarm`]) that calls the waker of its task. Alarms
+//! are few: of the tasks that await a queue, usually only the leader and the deputy have an alarm (`queue/waiters.rs`).
 //!
-//! * On the system's clock all alarms of the process are on one list, and one thread calls their wakers. That thread
+//! * On the system clock all alarms of the process are on one list, and one thread calls their wakers. That thread
 //!   starts with the first alarm, sleeps while there is none, and never ends.
 //! * A manual clock keeps its own alarms, and the thread that moves the clock calls the wakers.
 //!
-//! If the thread for the system's clock cannot start, the waker is called at once. Then the task polls, finds nothing,
+//! If the thread for the system clock cannot start, the waker is called at once. Then the task polls, finds nothing,
 //! and sets another alarm, which tries to start the thread again. That keeps a core busy, but no wake-up is late or
-//! lost. A waker that blocks delays all alarms on the system's clock, as it would block the thread of any runtime.
+//! lost. A waker that blocks delays all alarms on the system clock, just as it would block a thread of any runtime.
 
 use std::{
     fmt,
@@ -179,7 +179,7 @@ impl<T> DelayQueue<T> {
     /// queue, so it may lose a `select`. Like a future that waits for an async lock or channel, it must be polled or
     /// dropped once it has been woken: until then the other waiters of this queue may go on waiting.
     ///
-    /// The first future that waits on the system's clock starts a thread, one for the whole process,
+    /// The first future that waits on the system clock starts a thread, one for the whole process,
     /// which wakes the tasks.
     ///
     /// ```
@@ -345,7 +345,7 @@ impl Drop for WaiterAlarm {
     }
 }
 
-/// The alarms on the system's clock, all served by one thread.
+/// The alarms on the system clock, all served by one thread.
 struct SystemAlarms {
     clock: Clock,
     list: Watched<Wakers>,
