@@ -1,8 +1,8 @@
 //! Features that use only the public names of the crate.
 //!
-//! Of the crate, these modules use only what `lib.rs` exports: `tests/proof/doors` compiles the same files outside it.
-//! So a user can copy a file and change the feature. The methods that offer [`pace`] and [`together`] are here; those
-//! that offer [`observe`] are in `observing.rs`.
+//! `tests/proof/doors` proves this: it compiles the same files outside the crate. So a user can copy a file and change
+//! the feature. The methods that offer [`pace`] and [`together`] are here; those that offer [`observe`] are in
+//! `observing.rs`.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
@@ -92,7 +92,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Methods that submit several closures at once.
+/// Methods that submit several closures in one call.
 impl Handle {
     /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Java:
     /// `invokeAll`.

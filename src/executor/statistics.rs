@@ -1,5 +1,5 @@
-//! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, the running
-//! and the pending tasks, and how `serde` writes them.
+//! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, and the
+//! running and the pending tasks. The `serde` forms of task ids and pending tasks are here too.
 //!
 //! The counts are read under the lock of the workers and all locks of the queue, taken in that order. So while the
 //! counts are read, no worker is added or removed, and no task is admitted, taken, queued again or removed. A task that
@@ -9,8 +9,9 @@
 //!   active = taken − requeued − ended        (each worker counts the ends of tasks: `crate::statistics`)
 //! ```
 //!
-//! So every snapshot satisfies the equations and bounds that [`Statistics`] documents. `active <= pool_size` holds
-//! because a worker is counted before it takes its first task, and counts the end of each task before it takes another.
+//! So every snapshot satisfies the equation and the bounds that [`Statistics`] documents. `active <= pool_size` holds
+//! because a worker is counted before it takes its first task, and counts the end of each task, or queues the task
+//! again, before it takes another.
 
 use std::{
     fmt,

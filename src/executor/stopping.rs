@@ -2,7 +2,8 @@
 //! protocol (`pool::shutdown`).
 //!
 //! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. A method
-//! that consumes the owner takes its [`DropPolicy`] away, so its drop does nothing. Any other drop follows the policy.
+//! that consumes the owner takes its [`DropPolicy`] away, so the owner's drop does nothing. Any other drop follows the
+//! policy, or [`DropPolicy::ShutdownNow`] while the thread panics.
 
 use std::{
     future::Future,
@@ -22,7 +23,7 @@ use crate::{
 
 /// # Stopping
 ///
-/// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) lists the ways to stop and has the methods that consume it.
+/// A [table](ScheduledThreadPoolExecutor#ways-to-stop) lists all ways to stop, including those that consume the owner.
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled: by default
     /// one-shot tasks still run, however far in the future, and periodic ones are cancelled. A one-shot task that

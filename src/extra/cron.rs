@@ -2,20 +2,20 @@
 //!
 //! An [expression] gives those times, as [fields] without a zone. The walk ([`first_from`]) finds the moments at which
 //! a clock in the zone shows these times. All moments are whole seconds. A trigger looks its zone up each time it is
-//! asked, so a long-lived process follows changed rules. If the zone has vanished, the trigger uses its last rules.
+//! asked for a run, so it notices changed rules. If it cannot load the zone, it uses the rules that it stored last.
 //!
 //! # The walk
 //!
 //! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the walk goes from one such
-//! [`Stretch`] of time to the next, and searches the [fields] in each. Only a stretch's two ends are special:
+//! [`Stretch`] of time to the next, and searches each for a match with the [fields]. Only the changes are special:
 //!
 //! * **A stretch begins with a gap** if its offset is greater than that of the stretch before: the clock skips some
-//!   times. With [`Missing::Next`], the stretch begins with one run if any of them, or the first time shown, matches.
+//!   times. With [`Missing::Next`], the stretch begins with one run if a skipped time or the first time shown matches.
 //! * **A stretch begins with a fold** if its offset is less: the clock shows some times again. With [`Repeated::First`]
 //!   they are left out of this stretch, and with [`Repeated::Last`] out of the stretch before.
 //!
-//! Whether a change is called daylight saving makes no difference. The walk ends because every expression matches
-//! within 40 years. Only if [`Missing::Skip`] leaves out all its times does the walk go on to the year 9999.
+//! Whether a change is called daylight saving makes no difference. Every expression matches within 40 years, so the
+//! walk ends. Only if [`Missing::Skip`] leaves out all times of an expression does the walk go on to the year 9999.
 
 mod expression;
 mod fields;
@@ -313,7 +313,7 @@ struct Stretch {
 }
 
 /// Returns the first matching moment at or after `from`, in seconds since the epoch. Skips the first two days that
-/// `jiff` knows, since not every zone has a date there.
+/// `jiff` knows: the time that a clock shows on them may be too early for a [`Timestamp`].
 fn first_from(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64) -> Option<i64> {
     let mut from = from.max(Timestamp::MIN.as_second() + 2 * DAY);
     loop {

@@ -1,4 +1,4 @@
-//! The parser: from the text of an expression to its [fields](super::fields).
+//! The parser, which turns the text of an expression into its [fields](super::fields).
 //!
 //! [`cron`](super::cron()) describes the syntax. The parser refuses what dialects read differently (a step after a
 //! single value, a descending range, a step larger than the field's range), and says what to write instead. Sunday is
@@ -197,7 +197,7 @@ impl Unit {
         self.max == 7
     }
 
-    /// Returns the highest value that is not an alias of the lowest: for weekdays 6, since 7 is Sunday like 0.
+    /// Returns the highest value that is not an alias of the lowest: for weekdays 6, since 7, like 0, is Sunday.
     fn last(&self) -> u8 {
         if self.is_weekday() { 6 } else { self.max }
     }

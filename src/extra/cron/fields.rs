@@ -1,20 +1,20 @@
-//! The fields of an expression as sets of bits, and the search for the next time that matches all of them.
+//! The fields of an expression as sets of bits, and the search for the next time that matches them.
 //!
 //! Times are civil times without a zone, in seconds since the beginning of 1970. Every day has 86,400 seconds, and no
-//! second is missing or comes twice. For each month, the day fields become one word with a bit for each matching day,
+//! second is missing or repeated. For each month, the day fields become one word with a bit for each matching day,
 //! so the search goes from month to month, and not from day to day.
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
 //! on. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All others
-//! match within 40 years, so every search ends. A fifth Monday in February can take 40 years, with a century year in
-//! between that is not a leap year.
+//! match within 40 years, so every search ends. The next fifth Monday in February can be 40 years away, if a century
+//! year in between is not a leap year.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 
 const SUNDAY: u32 = 0;
 const SATURDAY: u32 = 6;
 
-/// The values that an expression admits. Bit `n` of a set stands for the value `n`.
+/// The values that an expression allows. Bit `n` of a set stands for the value `n`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) seconds: u64,
@@ -52,7 +52,7 @@ struct Month {
 }
 
 impl Fields {
-    /// Returns the first time in `from..end` that matches all fields.
+    /// Returns the first time in `from..end` that matches the fields.
     pub(super) fn first_within(&self, from: i64, end: i64) -> Option<i64> {
         let today = Offset::UTC.to_datetime(Timestamp::from_second(from).ok()?).date();
         let mut date = self.day_from(today, end)?;
@@ -72,7 +72,7 @@ impl Fields {
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first matching day from `date` on; `None` if its month begins at `end` or later.
+    /// Returns the first matching day from `date` on, in its month or in a later month that begins before `end`.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -98,7 +98,7 @@ impl Fields {
         both & ((2 << length) - 2)
     }
 
-    /// Returns the first second of a day, from `second` on, that matches the time fields.
+    /// Returns the first time of day at or after `second` that matches the time fields, in seconds since midnight.
     fn time_from(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         if self.hours & (1 << hour) != 0 {

@@ -13,8 +13,8 @@ const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. Longer durations count in the last bucket.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// Returns the bucket of a duration. It depends on the eight leading bits of the duration in units, and on how many
-/// bits follow them.
+/// Returns the bucket of a duration. It depends on the eight leading bits of the duration in units of 64 nanoseconds,
+/// and on how many bits follow them.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let units = nanos.min(HIGHEST) >> UNIT;

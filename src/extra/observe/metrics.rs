@@ -1,13 +1,13 @@
 //! Publishes the statistics through the program's recorder for the `metrics` crate.
 //!
 //! The executor counts anyway, so a run never calls the recorder: `publish_metrics` takes a snapshot and publishes its
-//! numbers. A counter is set to an absolute value, and a recorder never lowers it, so two threads that publish at once
-//! count nothing twice.
+//! numbers. A counter is set to an absolute value, and a recorder never lowers it, so two threads that publish at the
+//! same time count nothing twice.
 //!
 //! A histogram becomes one counter per bound, with Prometheus's names and label `le`: a histogram of the `metrics`
 //! crate would count twice what is published twice. Sums are in whole microseconds, since counters are integers.
 //!
-//! A task's name is not a label: programs name tasks after customers and files, and a recorder may keep them all.
+//! A task's name is not a label: programs name tasks after customers and files, and a recorder may keep every name.
 
 use std::sync::Arc;
 #[cfg(feature = "histograms")]
@@ -19,8 +19,8 @@ use crate::{ExecutorState, Group, GroupStatistics, Handle, Statistics};
 #[cfg(feature = "histograms")]
 use crate::{Histogram, RunHistograms};
 
-/// The name of a metric, a function that reads it from a snapshot, and its description for the recorder. A metric whose
-/// name ends with `_total` is a counter, which only grows; all others are gauges.
+/// The name of a metric, a function that reads the metric's value from a snapshot, and a description for the recorder.
+/// A metric whose name ends with `_total` is a counter, which only grows; all others are gauges.
 type Metric<S> = (&'static str, fn(&S) -> u64, &'static str);
 
 #[rustfmt::skip]
@@ -109,7 +109,7 @@ fn set_counter(
     counter!(name, labels).absolute(value);
 }
 
-/// Publishes one gauge for each state. The value of its label is also the name that `serde` gives the state.
+/// Publishes one gauge for each state. The value of the label `state` is also the name that `serde` uses.
 fn publish_state(state: ExecutorState, labels: &[Label]) {
     use ExecutorState::{Running, ShuttingDown, Stopping, Terminated};
     const STATE: &str = "punctual_executor_state";

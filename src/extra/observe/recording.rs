@@ -4,8 +4,8 @@
 //! that it recorded last. A thread contends for the lock of its own recorder only with a snapshot; threads share the
 //! other two recorders. When a thread has ended, its recorder goes to the next new thread.
 //!
-//! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's recorder takes
-//! a run *as well*, and the total leaves that recorder out. So no run counts twice.
+//! A name's recorder records a run *instead of* the thread's recorder, and the total adds up the recorders of names and
+//! threads. A group's recorder records the run *as well*, and the total leaves that one out. So no run counts twice.
 
 use std::{
     cell::RefCell,

@@ -2,7 +2,8 @@
 //!
 //! The watch is code around each run. When a run begins, the watch schedules a call on the [watcher](Watcher) for the
 //! moment at which the time is up; when the run ends, the watch cancels that call and checks the clock. So the watcher
-//! reports the run or, if its thread is late or cannot be started, the worker does. The first to report sets `is_told`.
+//! reports the run or, if its thread is late or cannot be started, the worker does. The first to report sets `is_told`,
+//! so the other does not report.
 
 use std::{
     fmt,
@@ -17,8 +18,8 @@ use std::{
 use super::Watcher;
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
-/// Returns the code around a task's runs that reports each run of `limit` or longer. Without a `watcher`, this code
-/// reports a run when the run ends.
+/// Returns the code to put around a task's runs: it reports each run of `limit` or longer. Without a `watcher`, it does
+/// so only when the run ends.
 pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
     task: &Submission<'_>,
     limit: Duration,
