@@ -1,7 +1,7 @@
 //! Pace: an extender puts a run off; debounce and throttle serve many calls with one run. Each feature is a gate that
 //! shares one atomic word with a handle.
 //!
-//! The task's queue entry keeps its place. The handle raises an open word by one read-modify-write, without a lock. The
+//! Putting a run off moves no queue entry. The handle raises an open word by one read-modify-write, without a lock. The
 //! worker that takes the task at its old moment asks the gate, which answers [`Entry::At`] if the word is later.
 //!
 //! ```text
@@ -11,22 +11,22 @@
 //!
 //! # Why a granted extension holds
 //!
-//! The gate lets a run pass only by changing the word from a due moment to *closed*, in one compare-and-exchange. An
-//! extension changes only an open word, and only to a later moment. The atomic orders all these changes. An extension
-//! that comes first makes the exchange fail, and the gate looks again; one that comes second finds the word closed, and
-//! returns `false`. So no run begins before the moment of a granted extension. The extender's gate asks the user's gate
-//! before it closes the word, so an extension can still be granted while the user's gate decides.
+//! The extender's gate lets a planned run pass only by changing the word from a due moment to *closed*, in one
+//! compare-and-exchange. An extension changes only an open word, and only to a later moment. The atomic orders all
+//! these changes. An extension that comes first makes the exchange fail, and the gate looks again; one that comes
+//! second finds the word closed, and returns `false`. So no planned run begins before the moment of a granted
+//! extension. The gate asks the user's gate before it closes the word, so an extension can still be granted meanwhile.
 //!
 //! # What reopens the word
 //!
 //! * **The extender** of a one-shot task does not reopen the word after the run, which ends the task. In a series, each
 //!   run that the gate lets pass at once has a [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run
-//!   has ended or did not take place after all. So an extension during a run is refused, and one after the run puts off
-//!   the next.
-//! * **Calls**: a call that finds no other waiting reopens it, at the moment when its run is due. The task is on
+//!   has ended or did not take place after all. So an extension during a run is refused, and an extension after it puts
+//!   off the next run.
+//! * **Calls**: a call that finds no other waiting reopens the word with the moment when its run is due. The task is on
 //!   demand, so the call also asks for its run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
-//! * **The extender's gate** reopens it if the gate is asked while it is still closed. No lease has reopened it then:
-//!   the user's gate gave its answer later, or a one-shot task lost its lease.
+//! * **The extender's gate** reopens a word that is still closed when a worker asks the gate. In that case no lease has
+//!   reopened it, because the user's gate gave its answer later, or because a one-shot task lost its lease.
 //! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for
@@ -37,22 +37,22 @@
 //! | what happens next | calls before the gate was asked | later calls |
 //! |---|---|---|
 //! | the body begins | served | served |
-//! | the user's gate puts the run off | go on waiting | join them |
-//! | the run is skipped or left out as overdue, or its hook fails | dropped with it | wait for a run of their own |
+//! | the user's gate puts the run off, or skips an extra run | go on waiting | join them |
+//! | a planned run is skipped or overdue, or its hook fails | dropped with it | wait for a run of their own |
 //!
-//! The body notes that it begins. The trigger, which is asked after each tick, detects the case in the last row: no
-//! body has begun if the calls are still *asked* by then, or *open* with a moment before the worker took the task. The
-//! trigger answers with the moment when the run for the calls still waiting is due, so none of them is lost.
+//! The body notes that it begins. The trigger, which a worker asks after each tick, detects the case in the last row:
+//! no body has begun, and the calls are still *asked*, or *open* with a word that was due before the worker took the
+//! task. The trigger answers with the moment when the run for the calls still waiting is due, so none of them is lost.
 //!
-//! A throttled task notes when its body last began, and its gate puts off any run within the period, even a `run_now`.
+//! A throttled task notes when its body begins, and its gate puts off any run within the period, even one by `run_now`.
 //!
 //! # What else moves the task
 //!
-//! `cancel` ends the task, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when the
-//! gate is asked, and the word decides then. `run_now` gives a series an extra run, outside its schedule
-//! ([`Tick::is_extra`](crate::gate::Tick::is_extra)). The extender lets that run pass; a debounced task serves its
-//! calls with it. A call and a flush ask for their run after they release the lock, since asking may start a thread. If
-//! the run has begun by then, one more run takes place, which serves no call.
+//! `cancel` ends the task, and drops the gate. `reschedule`, `run_within`, a pause and a new trigger choose when a
+//! worker asks the gate; the word then decides whether the run passes. `run_now` gives a series an extra run, outside
+//! its schedule ([`Tick::is_extra`](crate::gate::Tick::is_extra)). The extender lets that run pass; a debounced task
+//! serves its calls with it. A call and a flush ask for their run after they release the lock, since asking may start a
+//! thread. If the run has begun by then, one more run takes place, which serves no call.
 
 mod calls;
 mod debounce;
@@ -74,13 +74,13 @@ const CLOSED: u64 = 0;
 const FIRST: u64 = 1;
 const NEVER: u64 = u64::MAX;
 
-/// The moment before which no run takes place, shared by a handle and a gate; `CLOSED` once a run may begin.
+/// The moment before which no run takes place, shared by a handle and a gate; `CLOSED` while there is no such moment.
 #[derive(Debug)]
 struct Word(AtomicU64);
 
 impl Word {
     /// Raises an open word to `moment()`, computed anew if another thread changes the word first. Returns `false` if
-    /// the word is closed. If `joins`, always writes an open word, so that the run sees what the caller did before.
+    /// the word is closed. If `joins`, also writes an unchanged word, so that the run sees what the caller did before.
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
         // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of

@@ -1,27 +1,28 @@
 //! Detects starvation: no due task can start, because all workers are occupied.
 //!
 //! Starvation begins when a task falls due or, if that is later, when a worker last took a task. It ends when a worker
-//! takes a task. The watch reports starvation after the set time, and again each time its length has doubled.
+//! takes a task. The watch reports starvation that lasts for the set time, and again each time its duration doubles.
 //!
 //! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It determines whether a worker is idle,
 //! which due task is first, and when a worker last took a task. So the check knows how long the executor has been
-//! starving, and when the next check has to run. How many checks run depends on the set time, and not on how many tasks
-//! the executor runs. A check that finds an idle worker does not arm another; the next worker that takes a task does.
+//! starving, and when the next check has to run. The number of checks depends on the set time, and not on the number of
+//! tasks. A check that finds an idle worker arms no other; the next worker that takes a task, starts or ends arms one.
 //!
 //! # Why no starvation is missed
 //!
-//! > While all workers are busy, a check is armed. It is due at most one set time after the last check ran or a worker
-//! > last took a task, started or ended, whichever was later.
+//! > While all workers are busy, a check is armed. Its delay is at most the set time, counted from the last check or
+//! > from when a worker last took a task, started or ended, whichever is later.
 //!
-//! The accesses of both sides are sequentially consistent:
+//! The worker and the check each take two steps, with sequentially consistent accesses:
 //!
 //! | the worker | the check |
 //! |---|---|
 //! | 1. is no longer counted as idle by the queue | 1. clears `armed` |
 //! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
-//! At least one side sees the other; if both do, the first to set `armed` arms the check. A worker that starts or ends
-//! takes step 2, too. If the watcher's thread cannot start, there is a gap until a worker takes step 2 again.
+//! At least one of the two sees the other's first step; if both do, the first to set `armed` arms the check. A worker
+//! that starts or ends takes step 2, too. If the watcher's thread cannot start, no check is armed until a worker takes
+//! step 2 again.
 
 use std::{
     fmt,
@@ -54,7 +55,7 @@ struct Lookout {
 /// One period of starvation, as far as the checks have seen it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
-    /// The task that would be next, and when the last task was taken. The episode lasts while neither changes.
+    /// The task that would run next, and when a worker last took a task. The episode lasts while neither changes.
     of: Option<(TaskId, u64)>,
     /// The next report comes once the episode has lasted this many times `after`.
     again_at: u32,

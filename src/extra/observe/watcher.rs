@@ -1,11 +1,11 @@
 //! An executor that watches another one, on the same clock: at set times it checks whether the other has a slow run or
-//! starves. It has two threads, so a callback that blocks for one kind of report does not silence the other.
+//! starves. It has two threads, so one callback that blocks does not stop the other reports.
 //!
 //! The submitter or worker that first needs the watcher builds it. The watched executor shuts it down on termination.
 //!
-//! If it cannot start a thread, the watcher emits a `tracing` event. A worker then reports its own slow run when the
-//! body has returned, and the next worker that takes a task tries to arm the check for starvation. While all workers
-//! hang, nothing is reported.
+//! If the watcher cannot start a thread, it emits a `tracing` event. In that case a worker reports its own slow run
+//! when the body has returned, and the next worker that takes a task tries again to arm the check for starvation.
+//! Nothing is reported as long as all workers hang.
 
 use std::{
     mem,
@@ -43,7 +43,8 @@ impl Watcher {
         Self(Arc::new(Shared { make: Box::new(make), state: Mutex::new(State::Unneeded) }))
     }
 
-    /// Returns the watching executor, built on first use; `None` if that fails, or if the watched one has terminated.
+    /// Returns the watching executor, which the first call builds. Returns `None` if it cannot be built, or if the
+    /// watched executor has terminated.
     pub(crate) fn executor(&self) -> Option<Handle> {
         match &*locked(&self.0.state) {
             State::Unneeded => {}

@@ -96,8 +96,8 @@ impl Calls {
         self.until.close_at(if is_extra { NEVER } else { now })
     }
 
-    /// Called when the user's gate has put the run off, or has skipped an extra run. If calls are waiting, reopens the
-    /// word at `until` or later, so that more calls can join.
+    /// Reopens the word for waiting calls, with `until` or a later moment, so that more calls can join them. Called
+    /// when the user's gate has put the run off, or has skipped an extra run.
     fn wait_on(&self, until: Option<u64>) {
         let mut waiting = self.lock();
         if waiting.is_called && self.until.is_closed() {
@@ -112,8 +112,8 @@ impl Calls {
         waiting.period_end = now.saturating_add(self.period);
     }
 
-    /// Called when the tick that a worker took at `taken` is over. Returns the moment when the run for the calls still
-    /// waiting is due; `None` if no call is waiting.
+    /// Drops the calls whose run did not take place in the last tick, for which a worker took the task at `taken`.
+    /// Returns when the run for the calls still waiting is due; `None` if no call is waiting.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();
         // Open with a moment before `taken`: the gate was not asked. Closed with a call waiting: no body has begun.
@@ -155,7 +155,7 @@ impl Caller {
         }
     }
 
-    /// Notes a call that found the word closed. Returns `call`'s result; `None` if another thread has since opened it.
+    /// Notes a call that found the word closed. Returns `call`'s result; `None` if a thread has reopened the word.
     #[inline(never)]
     fn call_under_lock(&self, now: u64, until: &dyn Fn(u64, u64) -> u64) -> Option<bool> {
         let Self { task, calls, .. } = self;

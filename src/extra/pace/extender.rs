@@ -151,7 +151,7 @@ impl Drop for ExtenderGate {
     }
 }
 
-/// The lease of one run of a series, around the lease of the user's gate, if any. `leave` reopens the word.
+/// The lease of one run of a series. It wraps the lease of the user's gate, if any, and its `leave` reopens the word.
 struct RunOfSeries {
     put_off: Arc<PutOff>,
     inner: Option<Arc<dyn Lease>>,

@@ -1,19 +1,20 @@
 //! A completion service: futures in the order in which their tasks end.
 //!
 //! A pushed future joins the *pending* ones, with a number, and its task gets a [`CompletionWaker`], which moves the
-//! future to the *ended* ones. Takers take the first of the ended futures. One lock covers futures and takers, and a
-//! thread holds it only to move them: it wakes takers and drops values after releasing the lock. The task owns its
-//! waker, and the service owns the futures: a waker that is called after the service was dropped finds nothing.
+//! future to the *ended* ones. Takers take the first of the ended futures. One lock guards futures and takers. A thread
+//! wakes takers and drops values only after it has released the lock. The task owns its waker, and the service owns the
+//! futures: a waker that is called after the service was dropped finds nothing.
 //!
 //! # Why each future comes out once
 //!
-//! A future's number is pending before its task knows the waker. The waker's first call moves the future in one step; a
-//! second call finds nothing. If the number is gone when `push` puts the future in place, the task has already ended.
+//! A future's number is pending before its task knows the waker. The waker's first call removes the number, and moves
+//! the future if `push` has stored it, in one step; a second call finds nothing. If `push` finds the number gone, it
+//! adds the future to the ended ones itself.
 //!
 //! # Why no wake-up is lost
 //!
 //! There is an *answer* for a taker if a task has ended, or if nothing is left to wait for. A [`Taker`] that finds no
-//! answer is listed in the same step, with a token that it waits for. Every change ends with one question
+//! answer joins the list in the same step, with a token that wakes it. Every change ends with one question
 //! ([`CompletionQueue::step`]): is there an answer? If so, the thread cancels the token of the first taker. The wake-up
 //! is a baton: a taker that has its answer asks the question too, and so does one that is dropped without an answer. So
 //! the news that nothing is left passes from taker to taker until all know it.
@@ -21,7 +22,7 @@
 //! # Workers that wait
 //!
 //! A worker that waits without a limit [announces](Handle::enter_wait) the wait and its token. The thread that supplies
-//! the answer cancels the token before it goes on. So if that thread waits next, the taker with the answer no longer
+//! the answer cancels the token before it goes on. So if that thread then waits, the taker with the answer no longer
 //! counts as waiting. A wait is not announced if one of the tasks can end without a worker of the executor, by a time
 //! limit or on another executor. A thread that pushes the future of such a task wakes all takers, so they look again.
 
@@ -222,8 +223,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Announces that this thread will wait without a limit for the listed `token`. Returns `None` if the wait need not
-    /// be announced. Fails if it could never end.
+    /// Announces that this thread will wait, without a limit, until the listed `token` is cancelled. Returns `None` if
+    /// the wait need not be announced. Fails if the wait could never end.
     fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
         let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
@@ -314,7 +315,7 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A thread or a future that takes from the queue. Dropping it removes it from the list of takers.
+/// A call of `take`, `take_within` or `next`. Dropping it removes it from the list of takers.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
     /// The taker's place on the list. Zero until the taker is first listed, and again once it has its answer.
