@@ -7,8 +7,8 @@
 //! lists, and a few lines elsewhere.
 //!
 //! A feature may use the task but, as a rule, no other feature; one exception is [`control`], which checks whether the
-//! task has a gate. The core calls features under the task's lock, where no user code may run, so this interface is not
-//! public. User code controls runs through a [`gate`]. `feature/tests/rate.rs` is a test-only rate limit.
+//! task has a gate. The core calls most functions of a feature under the task's lock, where no user code may run, so
+//! this interface is not public. Users implement a [`gate`] instead. `feature/tests/rate.rs` is a test-only rate limit.
 
 mod at_shutdown;
 mod control;
@@ -80,7 +80,7 @@ impl Requested {
         if self.limit.is_some() { pool.ensure_timer_thread() } else { Ok(()) }
     }
 
-    /// Makes the code that wraps each run of a series to enforce its time limit; `None` without a limit or a timer.
+    /// Makes the code that enforces the time limit of each run of a series; `None` without a limit or a timer.
     pub(crate) fn around(&self, pool_ref: &PoolRef) -> Option<Around> {
         self.limit.and_then(|budget| Around::limiting(pool_ref, budget))
     }
@@ -120,7 +120,8 @@ impl Requested {
     }
 }
 
-/// Tells the features of a task that its submission is over. `ticket` has a slot if the task was queued.
+/// Tells the features of a task that its submission is over, and cancels the task if its group's shutdown does not keep
+/// it. `ticket` has a slot if the task was queued.
 pub(crate) fn submitted(
     task: &Arc<Task>,
     pool_ref: &PoolRef,
@@ -158,11 +159,11 @@ impl PoolExtensions {
 
     /// Tells the groups how many workers the pool may now have.
     pub(crate) fn on_resize(&self, pool: &Pool) {
-        // Of two threads that do this at once, the one that locks a group later reads the newer number.
+        // Of two threads that do this at the same time, the one that locks a group later reads the newer number.
         self.groups.tell(&mut |roll| roll.workers = pool.workers.wanted());
     }
 
-    /// Tells the groups of a shutdown. Returns deferred work that ends the tasks in paused groups unless they are kept.
+    /// Tells the groups of a shutdown. The deferred work ends all but the running and kept tasks of paused groups.
     pub(crate) fn on_shutdown(&self, pool: &Arc<Pool>, keeps: Keeps) -> Deferred {
         let mut deferred = Deferred::default();
         self.groups.tell(&mut |roll| {

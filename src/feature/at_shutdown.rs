@@ -2,8 +2,8 @@
 //!
 //! For most tasks, the task's kind decides: the pool has one policy for one-shot tasks and one for series. A call with
 //! retries, and a single call at a wall-clock moment, have the plan of a series but return one value, so they count as
-//! one-shot tasks. A task or its group may also have its [own policy](ShutdownPolicy). These exceptions are kept in the
-//! task's extensions.
+//! one-shot tasks. A task or its group may also have its [own policy](ShutdownPolicy). These exceptions are stored in
+//! the task's extensions.
 //!
 //! When a worker queues such a task again, this feature comes last, since it replaces the reason for queuing that other
 //! features have chosen. Once the pool has had such a task, a thread that shuts the pool down checks every task in the
@@ -70,7 +70,7 @@ impl Keeps {
         }
     }
 
-    /// Restricts `kept` to what `self` also keeps. Returns the result. Switching a policy on again restores nothing.
+    /// Restricts `kept` to what `self` also keeps, and returns the result. What was once excluded stays excluded.
     pub(super) fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);
         *kept.insert(Self {
@@ -81,7 +81,7 @@ impl Keeps {
         })
     }
 
-    /// Fails with the shutdown's reason if `kept` excludes the task. `None` means that no shutdown has begun.
+    /// Fails with the shutdown's reason if `kept` excludes the task. `None` excludes no task.
     pub(super) fn admit(
         kept: Option<Self>,
         at: AtShutdown,

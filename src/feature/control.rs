@@ -1,7 +1,7 @@
 //! Control: requests to a live task, which change when it runs next.
 //!
-//! There is one operation: moving the next run to another moment. Everything that a handle can ask for is a [`Change`],
-//! and comes down to another deadline for the task's entry in the queue.
+//! There is one operation: moving the next run to another moment. Every request is a [`Change`], and comes down to
+//! another deadline for the task's entry in the queue.
 //!
 //! # Plan and entry
 //!
@@ -12,12 +12,13 @@
 //!   makes the task late. After the pause the entry follows the plan again. If the plan's moment has passed, the policy
 //!   for missed runs applies, as after a stall. A paused task is pending, so no count, snapshot or shutdown has to know
 //!   of pauses.
-//! * A caller asks for an **extra run**. The entry is due now, and the plan stays, for the run after that.
+//! * A caller asks for an **extra run**. The entry is due now, and the plan stays, for the run after the extra one.
 //!
-//! A change says when the entry is due. The entry stays parked all the same while the task waits for its turn in a
-//! [group](crate::Group) or for its gate's answer. The thread asks the group and the gate before it moves the entry.
-//! Both park a task only under the task's lock, so the task is not parked between the question and the move. If the
-//! wait ends meanwhile, the thread that [ends it](super::parked) moves the entry once it has the lock.
+//! A change says when the entry is due. While the task waits for its turn in a [group](crate::Group) or for its gate's
+//! answer, the entry stays parked all the same. So a thread that makes a change checks for such a wait before it moves
+//! the entry. The group and the gate park a task only under the task's lock, so the task is not parked between the
+//! check and the move. If the wait ends meanwhile, the thread that [unparks the task](super::parked) moves the entry
+//! once it has the lock.
 //!
 //! # Where the task is
 //!
@@ -25,9 +26,10 @@
 //!
 //! * **In the queue**: the thread moves the entry from its present moment to the one that [`Standing`] yields, in one
 //!   step under the queue's lock.
-//! * **With a worker**, if the entry is not there: the task is running, was taken to be run, or is about to be queued
-//!   again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in the step
-//!   that queues the task. The current run goes on. For a one-shot task the change comes too late.
+//! * **With a worker**, if the entry is not in the queue: the task is running, was taken to be run, or is about to be
+//!   queued again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in
+//!   the step that queues the task. The current run goes on. For a one-shot task the change comes too late, unless the
+//!   worker may only be checking the wall clock.
 //! * **Elsewhere**: the task was handed back to a caller, the executor was dropped, or `shutdown_now` was called. The
 //!   change comes too late, and the caller gets `false` (see `TaskHandle::change`).
 //!
@@ -36,8 +38,8 @@
 //! * *A worker takes the entry*: if the worker comes first, the thread notes the change; otherwise the entry already
 //!   has its new moment. The queue's lock orders the two.
 //! * *A cancellation*: the task's lock orders the two. A change to a task that has ended comes too late.
-//! * *The time limit of a one-shot task* moves with its plan, under the same lock. An expiry that was armed for the old
-//!   limit notices this, and does nothing.
+//! * *The time limit of a one-shot task* moves with its plan, under the task's lock. An expiry that was armed for the
+//!   old limit notices this, and does nothing.
 //! * *A shutdown* goes by the deadline that each entry has in the closed queue. From then on, a change may bring an
 //!   entry forward, but not put it off.
 
@@ -83,7 +85,7 @@ impl Change {
     }
 }
 
-/// The requests to a task that its entry does not show. A task without a trigger gets this with its first such request.
+/// The requests to a task that its entry does not show. A task without a trigger gets a `Control` with the first one.
 #[derive(Default)]
 pub(crate) struct Control {
     /// `true` for a one-shot task at a wall-clock moment, which was submitted as a series.
@@ -95,7 +97,7 @@ pub(crate) struct Control {
     pub(crate) is_extra_next: bool,
     /// The moment for which a run was requested, if the planned run serves as that run; see [`Standing`].
     asked: Option<Timestamp>,
-    /// `true` if the run for which a worker took the task is put off: by the gate, or to ask the trigger again.
+    /// `true` if the current run is put off: by the gate, or because the worker asks the trigger again.
     keeps_tick: bool,
     /// The plan. In the queue, `None` if the entry stands for it; with a worker, `None` if the schedule decides.
     plan: Option<Timestamp>,
@@ -179,7 +181,7 @@ impl Control {
         self.standing_after(next).due()
     }
 
-    /// Returns when the task is due, given its `plan`. The `entry` may be due earlier, to check the wall clock.
+    /// Returns when the task is due, given its `plan`. The `entry` may be due earlier, for a check of the wall clock.
     pub(crate) fn due_by(&self, entry: Timestamp, plan: Timestamp) -> Timestamp {
         Standing { plan, ..self.standing(entry) }.due()
     }

@@ -28,8 +28,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due; `None` if there is none or the planned run comes first, as it may after a
-    /// gate has put the extra run off.
+    /// Returns when the extra run is due; `None` if there is none, or if the planned run comes first, for example
+    /// because the gate has put the extra run off.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
