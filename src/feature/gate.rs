@@ -11,20 +11,20 @@
 //!
 //! # The order of events
 //!
-//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, the wall clock was set
-//! back to a time before the run's moment, the task has to wait for its group, the run is past its [starting
-//! deadline](crate::MissedRuns), or the task's own token is cancelled. Then come [`RunGate::enter`], [`Lease::watch`],
-//! the hook before the run, the code around the body, the body, the hook after the run, and [`Lease::leave`]; only then
-//! does the outcome of the run become visible.
+//! A worker takes the task. It does not ask the gate in any of these cases: the time limit of a one-shot task is up;
+//! the wall clock was set back to a time before the run's moment; the task has to wait for its group; the run is past
+//! its [starting deadline](crate::MissedRuns); the task's own token is cancelled. Otherwise, these follow in order:
+//! [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after
+//! the run, and [`Lease::leave`]. Only then does the outcome of the run become visible.
 //!
 //! # Ticks
 //!
-//! A [`Tick`] is one moment of the task's schedule, for which one run is planned, without the delay that
-//! [jitter](crate::Trigger::jitter) adds. However often the gate says [`Entry::Again`], the tick keeps its planned
-//! moment and its run number, and lateness and missed runs still count from that moment. A request for another moment,
-//! such as [`reschedule`](crate::TaskHandle::reschedule), begins another tick, even if it names the very moment at
-//! which the gate would have been asked again. [`Entry::At`] also begins another tick. A run beside the schedule
-//! ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned. The moment does not include the delay
+//! that [jitter](crate::Trigger::jitter) adds. However often the gate says [`Entry::Again`], the tick keeps its planned
+//! moment and its run number, and the worker still measures lateness and counts missed runs from that moment. A request
+//! for another moment, such as [`reschedule`](crate::TaskHandle::reschedule), begins another tick, even if it names the
+//! very moment at which the gate would have been asked again. [`Entry::At`] also begins another tick. A run beside the
+//! schedule ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
 //!
 //! # While a gate is asked
 //!
@@ -38,22 +38,23 @@
 //!
 //! # An answer that comes later
 //!
-//! A gate that has to wait for another machine should not do so on a worker. It hands the [`Reply`] from [`later`] to
-//! another thread, and returns the entry that came with the reply. The task then waits in the queue, due but parked: it
-//! is [`Scheduled`](crate::TaskState::Scheduled), and occupies no worker. Its group counts the task as pending,
-//! although the task keeps its permit. When the reply is sent, the next free worker takes the task and acts on the
-//! answer as if the gate had just given it. [`Tick::attempt`] counts the question and its late answer as one attempt.
+//! A gate that has to wait for another machine should not do so on a worker. Instead, it hands the [`Reply`] from
+//! [`later`] to another thread, and returns the entry that came with the reply. The task then waits in the queue, due
+//! but parked: it is [`Scheduled`](crate::TaskState::Scheduled), and occupies no worker. Its group counts the task as
+//! pending, although the task keeps its permit. When the reply is sent, the next free worker takes the task and acts as
+//! if the gate had just given the answer. [`Tick::attempt`] counts the question and its late answer as one attempt.
 //!
-//! Only the gate can limit the wait for the reply, apart from the time limit of a one-shot task. Until the reply is
-//! sent, a graceful shutdown waits for a one-shot task, and ends a series unless the executor
-//! [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series. If the task is cancelled, paused,
-//! drained or given another moment before the reply is sent, the reply has no effect, and [`Lease::leave`] is called
-//! for a lease in it. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a
-//! pause. [`ManualClock::run_until_idle`](crate::ManualClock::run_until_idle) does not wait for a reply.
+//! Apart from the time limit of a one-shot task, only the gate can limit the wait for the reply. A graceful shutdown
+//! waits for a one-shot task that awaits a reply. It ends a series that awaits one, unless the executor
+//! [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series. A task's own
+//! [policy](crate::TaskBuilder::on_shutdown) takes precedence. If the task is cancelled, paused, drained or given
+//! another moment before the reply is sent, the reply has no effect: the sending thread only calls [`Lease::leave`] for
+//! a lease in it. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a pause.
+//! [`ManualClock::run_until_idle`](crate::ManualClock::run_until_idle) does not wait for a reply.
 //!
-//! The reply and the entry share a slot. Both the thread that answers and the thread that ends the wait lock the slot,
-//! and the second sees what the first has done. So an answer reaches only the run for which it was given. If that run
-//! no longer waits, the second thread calls [`Lease::leave`] for a lease in the answer.
+//! The reply and the entry share a slot. The thread that answers and the thread that ends the wait both lock the slot,
+//! and the second to lock it sees what the first has done. So an answer reaches only the run for which it was given. If
+//! that run no longer waits, the second to lock the slot calls [`Lease::leave`] for a lease in the answer.
 //!
 //! # A lease that is lost before the body
 //!
@@ -171,7 +172,7 @@ impl TaskBuilder<'_> {
 pub enum Entry {
     /// The run takes place.
     Run,
-    /// The run takes place under this lease, which is [left](Lease::leave) after it.
+    /// The run takes place under this lease. The worker [leaves](Lease::leave) the lease after the run.
     Hold(Arc<dyn Lease>),
     /// The run does not take place. A periodic task goes on to its next planned run as after one that succeeded. A skip
     /// is neither a run nor a failure, but is [counted](crate::Statistics::gate_skips), with the runs that were missed
@@ -188,7 +189,7 @@ pub enum Entry {
     /// count from there. A moment that has passed means at once.
     At(Instant),
     /// The answer comes with the [`Reply`] that [`later`] returned together with this entry. The task waits for it in
-    /// the queue, without a worker; the [module](self#an-answer-that-comes-later) says more.
+    /// the queue, and occupies no worker; the [module](self#an-answer-that-comes-later) says more.
     Later(PendingEntry),
 }
 
@@ -267,11 +268,11 @@ impl TaskContext {
 pub enum RunEnd<'a> {
     /// The run has succeeded.
     Completed,
-    /// The run has failed: its body, the hook before it or the trigger panicked, its body returned an `Err`, or, in a
-    /// series, it exceeded its time limit.
+    /// The run has failed: the hook before the run, the code around the body, the body or the trigger panicked; the
+    /// body returned an `Err`; or, in a series, the run exceeded its time limit.
     Failed(&'a Failure),
-    /// The run did not take place: the task ended or its starting deadline passed before the answer, the task no longer
-    /// waited for the answer, or the lease was lost or panicked.
+    /// The run did not take place: the task ended or its starting deadline passed before the body began, the task no
+    /// longer waited for the answer, or the lease was lost or panicked.
     NotRun,
 }
 
@@ -477,7 +478,8 @@ impl Drop for PendingEntry {
     }
 }
 
-/// Drops an answer whose run does not take place, leaving its lease. Calls user code, so the caller must hold no lock.
+/// Leaves the lease of an answer whose run does not take place, and drops the answer. Calls user code, so the caller
+/// must hold no lock.
 fn give_back(entry: Entry) {
     if let Entry::Hold(lease) = &entry {
         shield(|| lease.leave(RunEnd::NotRun, None));

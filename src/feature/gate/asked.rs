@@ -14,34 +14,35 @@
 //!     ├──▶ Again ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again
 //!     ├──▶ At ──▶ another tick is kept, in the same way
 //!     ├──▶ Later ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again ──▶ parked ──▶ the reply, in place of enter
-//!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
+//!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again or Verdict::Cancelled
 //! ```
 //!
 //! Before it calls `enter`, the worker leaves out a run that is past its [starting deadline](crate::schedule), so that
 //! the gate claims no tick in vain. After the answer, it leaves out a run whose deadline has passed meanwhile.
 //!
-//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call to the gate or its
-//! lease. A thread that ends the task before that step keeps the body from running; one that comes later finds the body
-//! running. If the task has to end without the run, the worker publishes the run as if another were to follow, and then
-//! ends the task as if it were waiting in the queue ([`give_back`](Call::give_back)).
+//! *Looked at once more* (`Call::look_again`) is one step under the task's lock. No call to the gate or its lease comes
+//! between that step and the body. A thread that ends the task before that step keeps the body from running; one that
+//! comes later finds the body running. If the task has to end without the run, the worker publishes the outcome
+//! [`Again`](RunOutcome::Again), as if another run were to follow, and then ends the task as if it were waiting in the
+//! queue ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
 //! To ask the gate again later, the worker queues the entry with another deadline. [`Asked`] keeps the moment the run
 //! was planned for, how often the gate was asked, and the deadline the task was queued for. A worker that takes the
-//! task for exactly that deadline has the same tick. If the task was given another plan in between, that plan begins
-//! another tick, even at the same moment. An extra run has its own tick, beside the plan's.
+//! task for exactly that deadline goes on with the same tick. If the task was given another plan in between, that plan
+//! begins another tick, even at the same moment. An extra run has its own tick, beside the plan's.
 //!
 //! # An answer that comes later
 //!
 //! Until the answer comes, the task is in the queue, due at the moment for which the worker took it, but
-//! [parked](crate::entry::Timing). The answering thread puts the answer into the slot first, and then lets the task go
+//! [parked](crate::entry::Timing). The answering thread puts the answer into the slot first, and then unparks the task
 //! as a group does, under the task's lock. Then either that thread finds the entry in the queue, or a worker has the
 //! task and will see the answer when it queues the task. So no answer is overlooked.
 //!
 //! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at the moment for which the worker
-//! took it. Each step that gives the entry another moment ends the wait, under the task's lock, and lets the entry go
-//! if it was parked.
+//! took it. A thread that gives the entry another moment ends the wait under the task's lock. After it has released the
+//! lock, it unparks the entry if the entry was parked.
 //!
 //! # The token of a leased run
 //!
@@ -85,7 +86,6 @@ struct Asked {
     attempt: u32,
 }
 
-/// An answer that a task in the queue waits for.
 struct AwaitedReply {
     answer: PendingEntry,
     is_extra: bool,
@@ -266,7 +266,7 @@ impl Call<'_> {
         if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
 
-    /// Returns `true` if the run has a lease and the lease is lost, or panics when asked.
+    /// Returns `true` if the run has a lease that is lost, or that panics when asked.
     fn has_lost_lease(&self) -> bool {
         let Some(lease) = self.run.lease() else { return false };
         let mut is_lost = true;
@@ -348,7 +348,7 @@ impl Call<'_> {
         discard(token);
     }
 
-    /// Plans the run for `planned` instead, as another tick.
+    /// Moves the run to `planned`, as another tick.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
         if !run.is_extra.get() {

@@ -2,13 +2,13 @@
 //!
 //! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own,
 //! which a thread takes while it holds the task's. So the group knows of each step of the task (it starts, is queued
-//! again, is moved to another moment, or ends) as soon as any thread can see that step. The thread makes the
-//! group's changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
+//! again, is moved to another moment, or ends) as soon as any thread can see that step. The thread that takes the step
+//! makes the resulting changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released
 //!
 //! A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Membership::on_requeue)), after a run, and also if its gate has skipped the run or put it off. Every
+//! ([`on_requeue`](Membership::on_requeue)), whether the run took place or the gate skipped it or put it off. Every
 //! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible; a member that was
 //! cancelled while it was running leaves when the body has returned.
 //!
