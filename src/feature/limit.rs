@@ -1,12 +1,13 @@
 //! The time limit of a task: the moment by which the task or, in a series, the current run must have ended.
 //!
 //! A one-shot task must end within its budget, counted from its planned moment. The limit moves with the plan, under
-//! the same lock, and the thread that moves it arms another [expiry](timer) (`Task::arm_limits`). An expiry does
+//! the task's lock, and the thread that moves it then arms another [expiry](timer) (`Task::arm_limits`). An expiry does
 //! nothing if the limit has moved since it was armed. In a series, each run has a limit while it is under way.
 //!
 //! The timer thread cancels the token of an overlong run. That does not call off a series that goes on after a failed
-//! run, because the token belongs to the run. So the expiry first notes under the task's lock that it is about to
-//! cancel the token; a request to the series, such as a new schedule, then still takes effect while the body goes on.
+//! run, because the token belongs to the run. Before it cancels the token, the expiry notes this under the task's
+//! lock. Otherwise a request to the series during the rest of the run, such as a new schedule, would find the token
+//! cancelled, and would be refused.
 //!
 //! # Which thread wins
 //!
@@ -17,7 +18,7 @@
 //!
 //! **The limit comes first.** A task times out unless it ends before its limit, however late the timer thread is. The
 //! worker that takes the task, or that has run it, compares the limit with the clock. If the limit has come, the worker
-//! does, under the task's lock, what the expiry would do. A task whose body returns at the very instant of the limit
+//! does what the expiry would do, under the task's lock. A task whose body returns at the very instant of the limit
 //! times out, and a one-shot task with a limit of zero never runs. So on a manual clock every such tie has the same
 //! outcome, and the task's token counts as cancelled from that instant too (`CancellationToken::set_limit`).
 //!
@@ -145,16 +146,17 @@ pub(crate) struct TimeLimit {
     /// How long a one-shot task has from its planned moment; `None` for a series.
     budget: Option<Duration>,
     is_ignored: bool,
-    /// `true` from just before the timer thread cancels the token of a series' current run until that run ends.
+    /// `true` if the timer thread has cancelled the token of a series' current run, or is about to do so.
     pub(crate) is_run_over: bool,
-    /// The function that arms an expiry; `None` until the submission is over, once the task has ended, and in a series.
+    /// The function that arms an expiry; `None` for a series, during the submission, and once the task has ended.
     arm: Option<Arm>,
-    /// The guard of the armed expiry; `None` once the task has ended. Dropping the guard may run user code.
+    /// The guard of the armed expiry; `None` before one is armed, and once the task has ended. Dropping the guard may
+    /// run user code.
     guard: Option<Box<dyn Send>>,
 }
 
 impl TimeLimit {
-    /// Makes the limit of a one-shot task, which must end within `budget` from `due`.
+    /// Makes the limit of a one-shot task, which must end within `budget` of `due`.
     pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
         Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
     }
@@ -220,7 +222,7 @@ impl Task {
         discard(token);
     }
 
-    /// Notes that the timer thread is about to cancel the token of the run with this limit, unless that run is over.
+    /// If the run with this limit has not ended, notes that the timer thread is about to cancel the run's token.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
             if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
@@ -229,8 +231,8 @@ impl Task {
         });
     }
 
-    /// Ends a limited run, and drops its token. If `is_over`, the limit has come, and the token is cancelled first.
-    /// Otherwise, a token that was itself cancelled stays, and calls the task off.
+    /// Ends a limited run, and drops its token. If the limit has come (`is_over`), first cancels the token.
+    /// Otherwise, if the token itself was cancelled, and not just its parent, keeps it, which calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();

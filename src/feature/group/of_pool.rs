@@ -7,12 +7,12 @@
 //! # Where groups meet a shutdown
 //!
 //! The queue knows when a parked member is due ([`Timing`](crate::entry::Timing)). So a shutdown treats the member like
-//! any other entry. A closed queue still admits a task that a worker has taken but that has to wait
-//! ([`Requeue::Turn`](crate::entry::Requeue)), provided that the shutdown would have kept the task.
+//! any other entry. A worker may take a task that then has to wait for its turn. Even a closed queue admits such a task
+//! again ([`Requeue::Turn`](crate::entry::Requeue)), provided that the shutdown keeps the task.
 //!
-//! A member that is parked because its group is *paused* is treated like a paused task, as not yet due: a shutdown ends
-//! the member unless the policies keep such tasks. The group learns of the shutdown under its lock. From then on the
-//! group also ends such members when they arrive later, and is never paused again. So pausing a group delays
+//! A shutdown treats the waiting members of a *paused* group like paused tasks, as if they were not yet due: it ends
+//! those that the policies do not keep. The group learns of the shutdown under its lock. From then on, if a worker asks
+//! about such a member, the group ends the member. The group can no longer be paused. So pausing a group delays
 //! termination only where pausing a task would.
 
 use super::{GroupState, Roll, roll::Member};
@@ -71,8 +71,8 @@ impl Pool {
         ended
     }
 
-    /// Takes a called-off member out of the queue, for the caller of the group's `shutdown_now`. Returns `None` for a
-    /// running member, whose token this cancels, and for one that a worker has taken.
+    /// Takes a called-off member out of the queue, for the caller of the group's `shutdown_now`. If the member is
+    /// running, only cancels its token. Returns `None` then, and if a worker has taken the member.
     pub(crate) fn drain_member(&self, member: Member, reason: CancelReason) -> Option<DrainedTask> {
         let task = member.task.upgrade()?;
         if member.is_running() {

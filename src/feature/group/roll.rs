@@ -1,13 +1,14 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
 //! The roll only decides: every function here runs under the group's lock, and calls neither the queue nor a task. A
-//! member is *pending*, *asking*, *running* or *called off*.
+//! member is *pending*, *asking*, *running* or *called off*. A pending member may be *parked*.
 //!
 //! ```text
-//!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
-//!              │  ▲ release          ask ──────▶ ▲ │ ▲ ask
-//!              ▼  │                               │ ▼ │ requeue, for an answer
-//!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
+//!   enter:                             ──▶ pending or, after a shutdown, called off
+//!   ask:               pending, asking ──▶ running
+//!   requeue:  pending, asking, running ──▶ parked, asking, or as for enter
+//!   call_off:          pending, asking ──▶ called off      release:          parked ──▶ pending
+//!   leave:                   any state ──▶                 replan:   parked, asking ──▶ pending
 //! ```
 //!
 //! An *asking* member has its permit, and waits in the queue for the answer of its gate. Its permit is in use, although
@@ -17,8 +18,8 @@
 //!
 //! * `pending` holds the pending members, in their order, and `others` all other members; `parked` counts the parked
 //!   members, which are pending.
-//! * `running` and `asking` count the members in those states. Their sum does not exceed the number of permits, unless
-//!   that number has dropped since.
+//! * `running` and `asking` count the members in those states. Their sum exceeds the number of permits only if that
+//!   number has dropped since these members got theirs.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
@@ -127,9 +128,9 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many more members may start. At least one member may run, even if all workers are reserved, but none
-    /// in a pause. An asking member has a permit but occupies no worker, so the number of workers is a limit only if
-    /// some are reserved.
+    /// Returns how many more members may start: none while the group is paused. Otherwise, at least one member may run
+    /// even if all workers are reserved. An asking member has a permit but occupies no worker, so the number of workers
+    /// is a limit only if some are reserved.
     fn free(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -231,7 +232,7 @@ impl Roll {
     }
 
     /// Notes that a member in the queue is now due at another moment. An asking member gives its permit back. A parked
-    /// member that is now due later is unparked, and asks for its turn again once a worker has taken it. Returns the
+    /// member that is now due later is unparked; the worker that takes it then asks the group again. Returns the
     /// member's new key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
@@ -284,7 +285,7 @@ impl Roll {
     }
 
     /// Marks the parked members whose turn has come as no longer parked. Returns them and those in `let_go`, for the
-    /// caller to let go.
+    /// caller to unpark.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
         let mut released = mem::take(&mut self.let_go);
         if self.parked == 0 {
@@ -348,8 +349,8 @@ impl Roll {
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
     }
 
-    /// Notes the executor's shutdown. If the group is paused, calls off and returns the members that are neither
-    /// running nor kept. They count as not yet due.
+    /// Notes the executor's shutdown. If the group is paused, treats its members as not yet due: calls off and
+    /// returns those that are neither running nor kept.
     pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
@@ -369,7 +370,7 @@ impl Roll {
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Fails with the reason if the group is paused, and the executor was shut down and does not keep such a member.
+    /// Fails with the reason if the group is paused and the executor's shutdown does not keep the member.
     fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
         Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }

@@ -1,4 +1,4 @@
-//! A group of tasks: how many of them may run at once, in which order, and whether any may run.
+//! A group of tasks: how many of them may run at the same time, in which order they start, and whether any may start.
 //!
 //! A group has a lock of its own. It knows its members, but nothing about the queue or about what a member runs. A task
 //! in a group has a [`Membership`](super::Membership), which refers to the group.
@@ -6,15 +6,15 @@
 //! # A task that waits for its group
 //!
 //! A worker that has taken a member asks the group whether the member may start. If not, the worker queues the member
-//! again, [parked](crate::entry::Timing). So a waiting member occupies no worker, other due tasks pass it, and every
-//! call that counts, lists, moves, cancels or drains tasks finds it pending, because its entry is in the queue and says
-//! when it is due.
+//! again, [parked](crate::entry::Timing). So a waiting member occupies no worker, and other due tasks pass it. Its
+//! entry is in the queue and says when it is due, so every call that counts, lists, moves, cancels or drains tasks
+//! finds the member pending.
 //!
 //! # The order
 //!
 //! Pending members are in an ordered map, by deadline and then by sequence, as in the queue. A member may start if
 //! fewer than *free* members come before it, where *free* is the number of permits left. That order is strict: if two
-//! workers have taken a member each and only one permit is free, the group refuses the later member even if its worker
+//! workers have each taken a member and only one permit is free, the group refuses the later member even if its worker
 //! asks first.
 //!
 //! # Why each member starts eventually
@@ -40,9 +40,9 @@
 //! # Tasks that have not entered yet
 //!
 //! A task enters its group once its submission has queued it or a worker asks about it, whichever comes first. Before
-//! that it has no place in the order. Otherwise the submitter could wait for a later member to make room, while that
-//! member waited for the task being submitted. While a submission is under way, a group that was shut down does not end
-//! ([`Joining`]), because the task may still enter.
+//! that it has no place in the order. Otherwise the submitter could wait for a later member to make room in a full
+//! queue, while that member waited for its turn behind the task being submitted. While a submission is under way, a
+//! group that was shut down does not end ([`Joining`]), because the task may still enter.
 
 use std::task::Waker;
 
@@ -80,7 +80,7 @@ impl GroupState {
     }
 
     /// Changes the group; the caller may hold a member's lock. Adds to `deferred` what must be done with no lock held:
-    /// unparking the members whose turn has come, and calling the wakers kept for the group's end.
+    /// unparking members, and calling the wakers kept for the group's end.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,

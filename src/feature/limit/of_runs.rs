@@ -1,12 +1,12 @@
 //! The time limit of a series, which applies to each of its runs.
 //!
-//! Code [around](Around) the closure enforces it. Before the body, this code arms an expiry for the run ([`Timer`]);
-//! after the body, it disarms the expiry and checks the clock. If the time is up, the worker does whatever the timer
-//! thread has not yet done. So a run whose body returns has exceeded its limit if and only if it took at least that
-//! much time; on a manual clock, this is exact to the nanosecond.
+//! The code [around](Around) the task's closure enforces the limit. Before the body, this code arms an expiry for the
+//! run ([`Timer`]); after the body, it disarms the expiry and checks the clock. If the time is up, the worker does
+//! whatever the timer thread has not yet done. So a run whose body returns counts as too long if and only if it took at
+//! least as long as the limit; on a manual clock, this is exact to the nanosecond.
 //!
-//! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only cancels
-//! the token, which is the run's own, and the run fails when the body returns, whatever the body returns
+//! If the failure policy would end the task at its first failure, the expiry ends the task. Otherwise the expiry only
+//! cancels the token, which is the run's own, and the run fails when the body returns, whatever the body returns
 //! ([`Run::overrule`]).
 
 use std::time::Duration;
