@@ -27,8 +27,8 @@ pub struct TaskHandle {
     id: u64,
     /// The queue slot that the task was given when it was submitted.
     slot: u32,
-    /// Flags for what dropping the handle does besides releasing the task. Since an atomic has no niche, a `Result`
-    /// that contains a future keeps its variant in a pointer's niche, and is moved in whole words.
+    /// Flags for what dropping the handle does besides releasing the task. An atomic has no niche, so a `Result`
+    /// that contains a future stores its discriminant in a pointer's niche, and is moved in whole words.
     at_drop: AtomicU8,
 }
 
@@ -36,7 +36,7 @@ pub struct TaskHandle {
 const BESIDE: u8 = 1;
 /// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result: another handle would keep it in memory, or it may be an `Err`, which is then reported.
+/// The drop gives up the result, which another handle would keep in memory, or which may be an `Err` to report.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;

@@ -1,23 +1,23 @@
-//! The timer thread, which acts on time even if every worker is busy.
+//! The timer thread, which enforces time limits even if every worker is busy.
 //!
-//! A worker cannot watch its own task, and all workers may be busy with overlong tasks. So the time limits of tasks and
-//! of runs have a queue of their own, and a thread that takes from it. The thread starts when the first task with a
-//! limit is submitted, and ends with the pool. An *expiry* is the call that this thread makes when a limit is reached.
+//! A worker cannot watch its own task, and all workers may be busy with overlong tasks. So time limits have a queue of
+//! their own, and a thread that takes expired limits from it. The thread starts when the first task with a limit is
+//! submitted, and ends with the pool. An *expiry* is the call that this thread makes when a limit is reached.
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. A timer thread
-//! outside user code is *free*. The last free thread starts another before it acts on an expiry. So the first expiry
-//! starts a second thread, and the two take turns as leader and follower. A thread ends if it finds two others free
-//! when it returns from user code. If no thread can be started, the limits wait until a timer thread returns from user
-//! code, or until the next submission of a task with a limit, which tries again.
+//! An expiry runs user code, such as the drop of a capture, and that code may block or wait for another limit to be
+//! reached. A timer thread outside user code is *free*. The last free thread starts another before it acts on an
+//! expired limit. So the first expiry starts a second thread, and the two take turns as leader and follower. A thread
+//! ends if it finds two others free when it returns from user code. If no thread can be started, expired limits wait
+//! until a timer thread returns from user code. Each submission of a task with a limit tries again to start a thread.
 //!
 //! A new thread counts as free even before it starts, so that no other thread starts one as well. The thread factory
-//! may report success and yet lose the thread. Then the [`TimerThread`] is dropped before it runs. Its drop takes the
-//! thread off the count and, if no other thread is free, starts one. The drop does so even if no limit is pending,
-//! because a submission that relied on the lost thread may be about to arm a limit.
+//! may report success and yet lose the thread. In that case the [`TimerThread`] is dropped before it runs. Its drop
+//! takes the thread off the count and, if no other thread is free, starts one. It starts one even if no limit is
+//! pending, because a submission that relied on the lost thread may be about to arm a limit.
 //!
-//! # The end
+//! # Termination
 //!
 //! Each expiry is a party to the pool's termination, since it runs user code. When the pool terminates, it empties the
 //! queue, and no limit expires after that. A [`TimeoutGuard`] refers to this queue and not to the pool. Otherwise a
@@ -57,7 +57,7 @@ pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
 }
 
 pub(crate) struct Timeouts {
-    /// Made for the first thread, before the attempt to start it, or for the pool's driver.
+    /// Made before the first attempt to start a timer thread, or when the pool's driver asks for the queue.
     queue: OnceLock<Arc<ExpiryQueue>>,
     /// `true` once a timer thread has been started, or once the pool's driver takes from the queue.
     is_running: AtomicBool,
@@ -107,7 +107,8 @@ impl Timeouts {
         queue
     }
 
-    /// Empties the queue and ends the timer threads, as the pool terminates. No limit expires after this.
+    /// Closes and empties the queue, which ends the timer threads. Called when the pool terminates. No limit expires
+    /// after this.
     pub(crate) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
@@ -172,7 +173,7 @@ impl Drop for TimerThread {
     }
 }
 
-/// What a task needs to arm its limits: the queue, the stripe for them, and the pool's clock.
+/// What a task needs to arm its limits: the expiry queue, a stripe of that queue, and the pool's clock.
 pub(super) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
@@ -181,7 +182,7 @@ pub(super) struct Timer {
 
 impl Timer {
     /// Returns the pool's timer. `None` if there is no queue: no task has had a limit, or the pool was closed before
-    /// the first one.
+    /// the first such task was submitted.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.extensions.timeouts.queue.get()?);
@@ -210,8 +211,8 @@ impl Drop for TimeoutGuard {
 }
 
 impl Pool {
-    /// Starts a timer thread if none is free, unless the pool is closed or driven. Fails only if the first one cannot
-    /// be started.
+    /// Starts a timer thread if none is free, unless the pool is closed or driven. Fails only if the pool's first
+    /// timer thread cannot be started.
     pub(crate) fn ensure_timer_thread(self: &Arc<Self>) -> io::Result<()> {
         if self.queue.is_closed() {
             return Ok(());
