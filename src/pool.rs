@@ -16,13 +16,13 @@
 //! | [`Rejections`] | the handler for tasks that are not admitted, and the counts of such tasks | one around the handler |
 //! | [`Workers`] | the list of workers, the reasons why idle ones stay, and what workers wait for | the roster's, and the join registry's |
 //! | [`Spawner`] | the thread factory, and the settings of new threads | one around the factory |
-//! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own; none for the threads |
+//! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own; the threads' roles are in thread-locals |
 //! | [`Policies`] | which tasks a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | weak references to the live groups | that of their list |
-//! | [`PoolExtensions`] | the state of the features: the groups, and the thread that expires time limits, with its queue | those of the groups and of that queue |
+//! | [`PoolExtensions`] | the state of the features: the list of groups, and the timer threads with their queue | the list's, and the queue's |
 //! | [`Callbacks`] | the hooks and decorators of the builder; they never change | none |
 //!
-//! [`Pool`] implements the protocols, whose steps need several parts at once:
+//! [`Pool`] implements the protocols, each of which involves several parts:
 //!
 //! | protocol | its steps |
 //! |---|---|
@@ -43,23 +43,23 @@
 //! out of the queue by its slot. Once a call that ended the task has returned, the entry is gone, and the closure has
 //! been dropped unless the task is running. Three steps of other threads can interfere:
 //!
-//! * *A worker takes the entry*: it finds nothing to run, and drops the node.
-//! * *A worker queues the task again*: it does so under the task's lock. If that is before the decision, the cancelling
-//!   thread takes the entry out; if it is after the decision, the worker queues nothing.
+//! * *A worker takes the entry*: the worker finds nothing to run, and drops its reference to the task.
+//! * *A worker queues the task again*: it does so under the task's lock. If the worker gets the lock first, the
+//!   cancelling thread takes the entry out; otherwise the worker queues nothing.
 //! * *The slot goes to another entry*: the queue compares the sequence, and removes nothing.
 //!
 //! # Moving an entry
 //!
 //! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task),
-//! when a group lets its task start, and when a timer is reset. The moving thread takes the same two locks as a worker
-//! that queues a task again, in the same order. After `stop` (as in the executor's default drop) or `shutdown_now`, a
-//! request has no effect. In a closed queue an entry can only move earlier, because the shutdown decides by the
-//! deadlines in the queue which tasks to cancel.
+//! when the task's wait for its group or its gate ends, and when a timer is reset. Unless the entry is a timer's, the
+//! moving thread takes the task's lock before those of the queue, as does a worker that queues a task again. After
+//! `stop` (as in the executor's default drop) or `shutdown_now`, a request has no effect. In a closed queue an entry
+//! can only move earlier, because the shutdown decides by the deadlines in the queue which tasks to cancel.
 //!
-//! The entry may have been parked, because its task was paused, was waiting for its group, or runs on demand. No worker
-//! is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then, as a submission
-//! does, checks whether any worker will take the entry ([`Pool::compensate`]). The rule in [`workers`] treats the task
-//! as newly queued.
+//! The entry may have been parked, because its task was paused, was waiting for its group or its gate, or runs on
+//! demand. No worker is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then, as
+//! a submission does, checks whether any worker will take the entry ([`Pool::compensate`]). The rule in [`workers`]
+//! treats the task as newly queued.
 //!
 //! `docs/decisions/cost.md` lists what scheduling and cancelling cost; [`queue`](crate::queue) says which thread is
 //! woken, and when none is.
@@ -116,7 +116,7 @@ pub(crate) struct Config {
     pub(crate) timer_slack: Duration,
     /// How long before a deadline a worker wakes up; see `Builder::precise`.
     pub(crate) lead: Duration,
-    /// `None` for the system's clock, which not every target has.
+    /// `None` for the system clock, which some targets lack.
     pub(crate) clock: Option<Clock>,
     /// True if the pool has a [`driver`] in place of threads.
     pub(crate) is_driven: bool,
@@ -150,7 +150,8 @@ type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// The watch for slow runs: makes, for each task, the code that reports a run that takes the given time or longer.
+    /// The function that makes the watch for a task's slow runs: code around each run, which reports runs of the given
+    /// length or longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
@@ -242,7 +243,7 @@ impl Pool {
     // Cancelling.
 
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it. `ticket` is the
-    /// one with which the task was submitted. With [`IfRunning::Signal`], also cancels the token of a running body,
+    /// one that the task's submission returned. With [`IfRunning::Signal`], also cancels the token of a running body,
     /// even if the task was cancelled before.
     #[inline(always)]
     pub(crate) fn cancel(
@@ -359,7 +360,7 @@ impl Pool {
 #[must_use = "a task that is due would wait"]
 pub(crate) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
-    /// The ticket with which the task was submitted.
+    /// The task's ticket; its slot may be out of date or missing.
     ticket: Ticket,
     is_moved: bool,
     wake: Option<Waker>,

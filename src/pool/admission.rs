@@ -2,22 +2,23 @@
 //!
 //! # Capacity
 //!
-//! The thread that takes a task out of the queue, to run or to drop it, releases the task's permit. A worker queues a
-//! task again even beyond the bound ([`force_acquire`]): the bound must not end a series.
+//! If there is a bound, each pending task has a permit. The thread that takes the task out of the queue, to run it or
+//! to drop it, releases the permit. A worker queues a task again even beyond the bound ([`force_acquire`]): the bound
+//! must not end a series.
 //!
-//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter that concurrently
-//! gives up passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the permit before the
-//! waiter that was woken for it, and then leaves the list; no wake-up is wasted on it. So no permit stays unused while
-//! a submitter waits.
+//! A thread that releases a permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter that
+//! gives up at the same time passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the
+//! permit before the waiter that was woken for it. The former then leaves the list, and no later wake-up goes to it. So
+//! no permit stays unused while a submitter waits.
 //!
 //! Once the queue is closed there is no bound: every submitter gets a permit, and the queue refuses the task and says
 //! why. Under the capacity's lock, a submitter that finds no permit reads whether the queue is closed (`is_closed`, an
 //! atomic), and if not, lists itself. The closing thread first closes the queue, and then takes that lock to
-//! [wake](Capacity::wake_all) all that are listed, so no submitter sleeps through the closing.
+//! [wake](Capacity::wake_all) all listed submitters, so no submitter sleeps through the closing.
 //!
-//! Once listed, a submitter also checks its task's group. A thread that shuts a group down first marks the group, under
-//! the group's lock, and then wakes all submitters. Those with a task of this group give up, so as not to delay the
-//! group's end.
+//! Once listed, a submitter also checks whether its task's group was shut down. A thread that shuts a group down first
+//! marks the group, under the group's lock, and then wakes all submitters. Those with a task of this group give up, so
+//! as not to delay the group's end.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use crate::sync::Parker;
 
-    /// A submitter that gives up just as it is woken for a permit wakes the next one in its place.
+    /// A submitter that gives up just as it is woken for a permit wakes the next submitter in its place.
     #[test]
     fn a_submitter_that_gives_up_passes_its_wake_up_on() {
         let (capacity, parker) = (Capacity::new(Some(1)), Parker::current());

@@ -15,10 +15,10 @@
 //! # Why no wait is refused wrongly
 //!
 //! A worker is on the registry's list for as long as it waits, and is added under the list's lock. So of two workers
-//! that complete a cycle, only the second sees the whole cycle. That worker copies the list, and checks each entry
-//! outside the lock. What a listed worker waits for happens once and cannot be undone. So if it has not happened when
-//! the entry is checked, it had not happened when the list was copied, and the listed worker was waiting then. If that
-//! holds for all entries, all workers were waiting when the list was copied.
+//! whose waits complete a cycle, only the one added second sees the whole cycle. That worker copies the list, and
+//! checks each entry outside the lock. What a listed worker waits for happens once and cannot be undone. So if it has
+//! not happened when the entry is checked, it had not happened when the list was copied, and the listed worker was
+//! waiting then. If that holds for all entries, all workers were waiting when the list was copied.
 //!
 //! # Why no wait relies on a worker that never comes
 //!
@@ -29,18 +29,18 @@
 //!
 //! # Why no thread relies on a worker that is retiring
 //!
-//! The last worker that is not waiting does not [retire](super::workers) until another worker stops waiting or a new
-//! one starts. A waiting worker enters the list before it counts the workers, and a retiring worker reads the list
+//! The last worker that is not on the list does not [retire](super::workers) until another worker leaves the list or a
+//! new one starts. A waiting worker enters the list before it counts the workers, and a retiring worker reads the list
 //! under the lock that protects this count, so one of the two sees the other ([`queue::waiters`](crate::queue)).
 //!
 //! # Waits that may still end
 //!
-//! The list has no waits with a timeout or a token, because the timeout or a cancellation may end them, and none for
-//! tasks of another pool, because that pool's workers may run these. After `shutdown_now` the holder of a `DrainedTask`
-//! may run it, so from then on only a task's wait for itself is refused. Two kinds of tasks can end without a worker:
-//! those whose time limit a timer thread enforces, and those that a rejection handler has kept, which any thread may
-//! run. A wait for such a task is on the list, because the waiting worker runs nothing meanwhile, but does not count as
-//! stuck (`Task::needs_worker`).
+//! The list has no waits with a timeout or a token, because the timeout or a cancellation may end them. Nor does it
+//! have waits for tasks of another pool, because that pool's workers may run these tasks. After `shutdown_now` the
+//! holder of a `DrainedTask` may run it, so from then on only a task's wait for itself is refused. Two kinds of tasks
+//! can end without a worker: those whose time limit a timer thread enforces, and those that a rejection handler has
+//! kept, which any thread may run. Because the waiting worker runs nothing meanwhile, a wait for such a task is on the
+//! list, but it does not count as stuck (`Task::needs_worker`).
 
 use std::fmt;
 
@@ -60,8 +60,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Registers a wait of the calling worker, without a time limit, until the guard is dropped. Fails if the wait
-    /// could never end. Returns `None` on a thread that is not a worker of this pool, and after `shutdown_now`.
+    /// Keeps an unlimited wait of the calling worker registered until the guard is dropped. Fails if the wait could
+    /// never end. Returns `None` on a thread that is not a worker of this pool, and after `shutdown_now`.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
