@@ -14,12 +14,12 @@
 //! # Rounds
 //!
 //! Each call of `run_due` is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes
-//! each of them that is still in the queue with that deadline. A task that is queued or moved after that waits for the
-//! next round. So each task runs at most once in a round, and a round ends even on a clock that stands still.
+//! each of them that is still in the queue with that deadline. A task that is queued or moved during a round waits for
+//! the next one. So each task runs at most once in a round, and a round ends even on a clock that stands still.
 //!
 //! A series that has missed runs makes up for one of them in each round; all runs start in the order of their
-//! deadlines, as on a worker. So if a series is queued again for a later moment, and that moment had already come when
-//! the round began, the round ends at that moment's place in the order, and the caller is told to call again at once.
+//! deadlines, as on a worker. So if a series is queued again for a later run that was already due when the round began,
+//! the round ends where that run comes in the order, and [`Driver::arm`] then says to call again at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
 //! cancelled, moved or drained. Limits have sequences too, so a round expires only those queued before it began.
@@ -34,18 +34,18 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and lists the waker, which is called if that turns out
-//! to be too late. The driver is then on three lists of waiters: that for termination, and those of the
-//! [queues](crate::queue) of tasks and of limits, where it is the only waiter and so the leader. It is not listed while
-//! it runs something, and it looks at both queues and the phase before it says when to call again. Once its waker has
-//! been called, the driver counts as a searcher until it is called again.
+//! [`Driver::arm`] returns the moment at which the driver has to be called next, and lists the waker, which is called
+//! if that moment turns out to be too late. The driver is then on three lists of waiters: one for termination, and one
+//! in each of the [queues](crate::queue) of tasks and limits. In a queue it is the only waiter, and so the leader. It
+//! is not listed while it runs something, and it looks at both queues and the phase before it says when to call again.
+//! Once its waker has been called, the driver counts as a searcher until it is called again.
 //!
 //! # The driver's thread
 //!
 //! A driver cannot be sent to another thread. So its thread is in a [scope](super::lifecycle) of the pool, as a worker,
-//! for as long as the driver lives. A wait on this thread for one of the pool's tasks, or for termination, could never
-//! end; it is refused, as on a pool's only worker. There is no timer thread either, so a wait for a task that has a
-//! time limit is refused as well ([`deadlock`](super::deadlock)).
+//! for as long as the driver lives. While this thread is blocked in a wait for one of the pool's tasks, or for
+//! termination, nothing runs. So such a wait is refused, as on a pool's only worker. Because there is no timer thread,
+//! this applies to a task with a time limit too ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -109,8 +109,8 @@ impl Driver {
         &self.runner.pool
     }
 
-    /// Runs one round: runs each due task once, in order, and expires the limits whose time is up. Ends early at the
-    /// place in the order of the first missed run that is queued again.
+    /// Runs one round: runs each due task once, in order, and expires the limits whose time is up. If a series is
+    /// queued again for a later run that was already due, the round ends where that run comes in the order.
     pub(crate) fn run_due(&mut self) -> Round {
         self.disarm();
         let pool = self.pool();
@@ -160,7 +160,8 @@ impl Driver {
         round
     }
 
-    /// Expires the limits up to `moment` whose sequence is below `end`. A limit comes before a task of the same moment.
+    /// Expires each limit whose time is up at `moment` and whose sequence is below `end`. A limit comes before a task
+    /// of the same moment.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
             expire(&*entry.element, self.pool());
@@ -189,7 +190,7 @@ impl Driver {
         }
     }
 
-    /// Lists `waker`, and returns what [`next`](Self::next) would. Until the driver is called again, the waker is
+    /// Lists `waker`, and returns the same as [`next`](Self::next). Until the driver is called again, the waker is
     /// called if that moment turns out to be too late, or if the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;

@@ -7,15 +7,15 @@
 //! A pool may skip phases, but never goes back. The queue decides what is admitted; this module counts parties.
 //!
 //! Whatever must be over before termination is a *party*, as in Java's `Phaser`. Most parties are workers or shutdowns.
-//! A worker counts as a party from the attempt to start it to its last step, and a shutdown from the change of phase
-//! until the tasks that it took out of the queue have ended or are handed to the caller. Once a shutdown has begun and
-//! the queue is finished, the last party to deregister *tidies*: it calls the hook for termination, moves the pool to
+//! A worker is a party from the attempt to start it to its last step. A shutdown is one from the change of phase until
+//! the tasks that it took out of the queue have ended or been returned to the caller. Once a shutdown has begun and the
+//! queue is finished, the last party to deregister *tidies*: it calls the hook for termination, moves the pool to
 //! `Terminated`, and wakes the waiters. So a thread that finds the pool terminated knows that the pool no longer holds
 //! any task's closure, and that the hook has returned.
 //!
 //! A shutdown advances the phase *first* and then closes the queue. So a refused submission finds the pool shut down.
 //! The queue is not finished, and the pool does not tidy, until each admitted task has been taken or removed.
-//! [`workers`](crate::pool::workers) ensures that a worker comes for each of these tasks.
+//! [`workers`](crate::pool::workers) ensures that each of these tasks gets a worker.
 //!
 //! A shutdown with a deadline is over by its deadline. If something still holds up termination, the pool is *given up*:
 //! it terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
@@ -25,15 +25,15 @@
 //!
 //! # Threads that would wait for themselves
 //!
-//! Three kinds of threads must not wait for termination: a worker, a thread that shuts the pool down, and a thread that
-//! starts a worker. The second may cancel a task that owns the executor, whose drop would wait; the third calls the
-//! thread factory, which is user code. A thread can act for several pools at once, as when a task of one shuts down
-//! another. So each thread has a stack of [scopes](PoolScope) in a thread-local: a few addresses, each valid for as
-//! long as its scope lives.
+//! Three kinds of threads must not wait for termination: a worker, a thread that ends tasks for the pool (in a
+//! shutdown, say), and a thread that starts another for it. The second may end a task that owns the executor, whose
+//! drop would wait; the third calls the thread factory, which is user code. A thread can act for several pools at the
+//! same time, as when a task of one shuts down another. So each thread has a stack of [scopes](PoolScope) in a
+//! thread-local: a few addresses, each valid for as long as its scope lives.
 //!
-//! A thread that is being torn down may have lost its scopes before it drops an executor that a thread-local owned. A
-//! wait for termination on this thread is then not refused. It hangs only if the executor's drop cancels a task whose
-//! own drop waits for the same pool.
+//! When a thread ends, its scopes may be gone before it drops an executor that a thread-local owns. A wait for
+//! termination on this thread is then not refused. It hangs only if the executor's drop cancels a task whose own drop
+//! waits for the same pool.
 
 use std::{cell::RefCell, ptr, task::Waker};
 
@@ -130,8 +130,8 @@ impl Lifecycle {
         is_in_time
     }
 
-    /// Deregisters a party. Returns `true` if the caller has to tidy, and then [terminate](Self::terminate) the pool.
-    /// `is_finished` is called **under the lock**.
+    /// Deregisters a party. Returns `true` if the caller has to call the hook for termination, and then
+    /// [terminate](Self::terminate) the pool. `is_finished` is called **under the lock**.
     #[must_use]
     pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress.lock();
@@ -281,7 +281,7 @@ impl Lifecycle {
 }
 
 /// Returns `true` if the calling thread acts for any pool, runs a task, is dropping values of a task that it has ended,
-/// or is ending. It must not share its work with another thread: a wait that is refused here might hang there.
+/// or is itself ending. Such a thread must not share its work: a wait that is refused on it might hang on another.
 pub(super) fn acts_for_a_pool() -> bool {
     let is_in_scope = SCOPES.try_with(|scopes| !scopes.borrow().is_empty());
     is_in_scope.unwrap_or(true) || is_releasing() || current_task().is_some()

@@ -10,7 +10,7 @@
 //! capacity, and ends, or returns, the tasks that it has taken out. Whether a task is due is decided once the queue is
 //! closed, so a task that was submitted with no delay counts as due. Workers end when the queue is closed and empty,
 //! and the last party to deregister terminates the pool. `shutdown_within` begins with the first way. If the pool does
-//! not terminate in time, it goes on to the third way; if that takes too long as well, it gives the pool up.
+//! not terminate in time, the call goes on to the third way; if that takes too long as well, it gives the pool up.
 
 use std::time::Duration;
 
