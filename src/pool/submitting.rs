@@ -10,29 +10,30 @@
 //! A submission first starts a worker ([`staffing`](super::staffing)), unless as many as are wanted have already
 //! started. So a worker will come for every task that stays queued: if there is no worker and none can be started, the
 //! task is not queued, or is taken out again. If the bound or the queue refuses the task, the submission asks the
-//! [handler](crate::rejection), and offers the task again for as long as the handler says so.
+//! [handler](crate::rejection), and offers the task again each time the handler answers `Retry`.
 //!
 //! # References
 //!
 //! Every future keeps the pool alive, so that it can cancel its task. If all futures shared one reference count, every
 //! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
-//! its queue has stripes, each on cache lines of its own. A thread's number selects the [`PoolRef`] through which it
-//! submits. Its tasks go into the stripe of that reference, and each of its futures has a clone of the reference.
+//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] that its number
+//! selects. The thread's tasks go into the stripe of that reference, and each of their futures has a clone of the
+//! reference.
 //!
 //! # Where a submission meets a shutdown
 //!
-//! A submission and a shutdown meet only at the lock of the stripe that the submission uses. If the submission gets
-//! that lock first, the task is admitted and the shutdown sees it; otherwise the queue refuses it. While the queue is
-//! being closed, a task can still be refused with [`Saturated`](RejectionReason::Saturated), since the submission
-//! checks the bound first.
+//! The lock of the stripe that a submission uses decides whether the submission or a shutdown comes first. If the
+//! submission gets that lock first, the task is admitted and the shutdown sees it; otherwise the queue refuses it.
+//! While the queue is being closed, a task can still be refused with [`Saturated`](RejectionReason::Saturated), since
+//! the submission checks the bound first.
 //!
 //! # Rescue
 //!
 //! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So once the task is queued,
-//! the submission checks again whether a worker will take it. If none will and the pool may have another, the
-//! submission starts one; if there is no worker and none can be started, it takes the task out again and fails with the
-//! error. The head of [`workers`](super::workers) explains why at least one of the two, the submission or the retiring
-//! worker, sees the other.
+//! the submission checks again whether a worker will take it. If none will, and the pool may have another worker, the
+//! submission starts one. If the start fails and the pool has no worker, the submission takes the task out again, and
+//! fails with the same error. The head of [`workers`](super::workers) explains why at least one of the two, the
+//! submission or the retiring worker, sees the other.
 
 use std::{
     io, mem,
@@ -65,14 +66,14 @@ struct Target {
     stripe: usize,
 }
 
-/// The references to one pool, one for each stripe. All handles share them.
+/// The references to one pool, one for each stripe. All [handles](crate::Handle) of the executor share them.
 pub(crate) struct PoolRefs {
     /// The pool that all `refs` refer to; kept here as well, to save an indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
 
-/// What a submission found when it [looked](Pool::ensure_worker) for workers.
+/// What a submission learned from [`Pool::ensure_worker`].
 #[derive(Clone, Copy)]
 pub(crate) enum Staffing {
     Complete,
@@ -190,7 +191,7 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler about a refused task, and offers the task again for as long as the handler says so.
+    /// Asks the handler about a refused task, and offers the task again each time the handler answers `Retry`.
     #[cold]
     fn reject(
         &self,
@@ -279,7 +280,7 @@ impl PoolRef {
 
 impl Pool {
     /// Starts a worker, unless as many as are wanted have started or the queue is closed. If the start fails, returns
-    /// `Short`, or the error if no worker has started.
+    /// `Short` if another worker has started, and otherwise the error.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // The queue, not the phase, which advances before the queue is closed: until then tasks are admitted.

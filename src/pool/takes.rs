@@ -1,5 +1,5 @@
-//! Tells the observers of each task that a worker takes, and of each run. A pool with neither an observer nor a bound
-//! leaves this out ([`Pool::follows_takes`](Pool)).
+//! Reports each task that a worker takes, and each run, to the observers. A pool with no observer of either skips
+//! this, unless the pool has a bound: one flag ([`Pool::follows_takes`](Pool)) covers observers and bound.
 //!
 //! An extra clock reading at the end of each run would cost more than the rest of the report. The worker reads the
 //! clock anyway, right after the run, when it looks for its next task. So it keeps the facts of a run until then, and
@@ -42,7 +42,7 @@ impl Takes {
         }
     }
 
-    /// Keeps the facts of a run that was due at `due`, if it took place.
+    /// If the run took place, keeps its facts for the observers. The run's entry was due at `due`.
     pub(super) fn note(&self, run: &Run, due: Timestamp) {
         let counted = run.stats().counted();
         let (runs, failed) = self.counted.replace(counted);

@@ -1,16 +1,16 @@
 //! A worker: it takes tasks as they fall due, runs them, and queues again those that are to run again.
 //!
-//! A worker ends once the queue is closed and empty, or once it has been surplus and idle for long enough
-//! ([`workers`](super::workers)). No task can end it: a task catches the panics of its closure and of its drops, and
-//! the worker drops everything else through `unwind`.
+//! A worker ends once the queue is closed and empty, or once the worker has been surplus and idle for long enough
+//! ([`workers`](super::workers)). No task can end the worker: a task contains any panic of its closure, even one from
+//! dropping it, and the worker calls and drops all other user code through `unwind`.
 //!
 //! [`Runner::requeue`] holds the task's lock while the queue takes a stripe's lock and the waiters' lock, one after the
 //! other. The order, task before queue, is never reversed. Under the task's lock the check for a cancellation and the
-//! insertion are one step, so a cancelled periodic task is never queued again, not even for a moment.
+//! insertion are one step, so a cancelled periodic task is never queued again, not even briefly.
 //!
 //! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives a [`Worker`](crate::Worker) to run.
 //! The `Worker` owns the [`WorkerThread`]. The pool counts the worker until it retires or the `WorkerThread` is
-//! dropped: at the end of its work, or with a `Worker` that was never run.
+//! dropped: when its work ends, or when a `Worker` that was never run is dropped.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -38,10 +38,10 @@ pub(super) struct Runner {
     pub(super) pool: Arc<Pool>,
     number: usize,
     stats: Arc<WorkerStats>,
-    /// True if other threads may rely on this worker to look for a task: it has been idle, or is about to search.
+    /// True if other threads may rely on this worker to take a task: it has been idle, or is about to search.
     is_relied_on: Cell<bool>,
     pub(super) takes: Takes,
-    /// True if the worker has announced a search and has not searched yet.
+    /// True if the worker has announced a search and has not [withdrawn](Runner::search_done) the announcement.
     will_search: Cell<bool>,
 }
 
@@ -120,7 +120,7 @@ impl Runner {
             // First, because the next step may call a thread factory, which may submit a task.
             pool.capacity.release();
         }
-        // Before any call of user code, which may take long.
+        // Before any call of user code, which may take a while.
         self.stop_being_relied_on();
         if pool.follows_takes {
             self.takes.take(pool, worker, (sequence, deadline), now);
@@ -198,7 +198,8 @@ impl Runner {
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker will queue a task again and then search, so that no other worker is started for it.
+    /// Announces that this worker will queue a task again and then search, so that no thread starts another worker for
+    /// that task.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {
@@ -209,7 +210,7 @@ impl Runner {
     }
 
     /// Withdraws the announcement of a search, if there is one. Called once the queue counts this worker as idle, and
-    /// before a step that may take long.
+    /// before a step that may take a while.
     fn search_done(&self) {
         if self.will_search.take() {
             self.pool.workers.search_done(self.number);
@@ -217,7 +218,7 @@ impl Runner {
     }
 
     /// Starts another worker if tasks need one and other threads may rely on this worker. Called before a step that may
-    /// take long.
+    /// take a while.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {
