@@ -9,11 +9,11 @@
 //!
 //! # Starting
 //!
-//! The thread factory is user code, so no thread holds a lock while it runs. In place of a lock there is a *permit*:
+//! The thread factory is user code, so a thread that calls it holds no lock. In place of a lock there is a *permit*:
 //! one thread at a time starts a worker, and a submission that needs a worker waits for the permit. Threads rely only
 //! on **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts
-//! as started whatever its factory is doing, so every worker that checks whether it is surplus is itself counted. If a
-//! newly counted worker is one too many, the idle workers check again ([`Workers::mark_started`]).
+//! as started even if the factory has yet to return, so every worker that checks whether it is surplus is itself
+//! counted. If a newly counted worker is one too many, the idle workers check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
@@ -24,15 +24,15 @@
 //! the queue: it is new, or it is queuing a task again. The queue ensures that an idle worker wakes up on time. The
 //! rule follows from this invariant, which holds except while a thread is in one of the steps below:
 //!
-//! > While a task is pending, a worker is idle, about to search or being started, or all that are wanted have started.
+//! > While a task is pending, all wanted workers have started, or a worker is idle, about to search or being started.
 //!
 //! Each step that can break the invariant restores it (*to look* is defined below):
 //!
-//! * *A submission* starts a worker first, unless there are as many as are wanted. Once it has queued the task, it
+//! * *A submission* starts a worker first, unless as many have started as are wanted. Once it has queued the task, it
 //!   looks: by then other workers may have retired, or the new one may have taken another task.
-//! * *A worker, idle or about to search, that takes an entry* looks at what it leaves behind before it runs the task.
-//!   If tasks are left and no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker
-//!   that was neither, because it found the entry at once, need not look: no thread has relied on it.
+//! * *A worker, idle or about to search, that takes an entry* looks before it runs the task. If tasks are left and no
+//!   other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that was neither, because it
+//!   found the entry at once, need not look: no thread has relied on it.
 //! * *An idle worker that retires* leaves as many started workers as are wanted, or else enough idle ones: at least one
 //!   if one task is pending, and two if several are. The rule needs only one idle worker; but without a second, a pool
 //!   with two periodic tasks would start and end a thread at every run.
@@ -40,24 +40,24 @@
 //!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
 //! * *A thread that drops a worker* (perhaps one that a thread factory had kept) looks in two cases: the queue is
-//!   closed by then, or all other workers wait for tasks to end.
+//!   closed by then, or all other workers are in an *unlimited wait*, such as one for a task to end.
 //! * *A thread that shuts the pool down* closes the queue and then looks, if a worker was lost and none has started
 //!   since.
-//! * *A worker that begins to wait for a task to end* first starts another if no worker would be left to run tasks. If
-//!   none can be started, the wait is refused (`deadlock`).
+//! * *A worker that begins an unlimited wait* first starts another if no worker would be left to run tasks. If none can
+//!   be started, the wait is refused (`deadlock`).
 //!
 //! A failed start is the one exception: the thread that tried goes on, and the next step tries again. Once the queue is
 //! closed there may be no next step. So if a start then fails and no worker is alive, the thread that tried ends the
-//! remaining tasks. Workers take the same steps with a closed queue, because tasks that a shutdown has kept still fall
-//! due.
+//! remaining tasks, except those that are parked or never due. Workers take the same steps with a closed queue, because
+//! tasks that a shutdown has kept still fall due.
 //!
 //! # Retiring
 //!
 //! A worker is *surplus* if more workers have started than the core size allows, or if core threads may time out. A
 //! surplus worker that is idle asks whether it may retire ([`Workers::try_retire`]), and if so retires after the
-//! keep-alive. It may retire if more workers have started than are wanted, unless all others wait for tasks to end. If
-//! no more have started than are wanted, it must not leave a task behind, and no thread may rely on it while it leaves.
-//! Each side writes before it reads ([`queue::waiters`](crate::queue)):
+//! keep-alive. It may retire if more workers have started than are wanted, unless all others are in an unlimited wait.
+//! If no more have started than are wanted, it must not leave a task behind, and no thread may rely on it while it
+//! leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
@@ -69,13 +69,14 @@
 //! place. If it retires, it leaves the queue under the lock of this module, so no thread that counts under that lock
 //! still counts it as idle.
 //!
-//! *To look* is to count, under the lock of this module, the workers that are idle, about to search or being started,
-//! and to start one if there are none while a task is pending ([`Workers::try_spawn_permit`]). Of two workers that take
-//! entries at the same time, the one that leaves the queue later sees that the other has left; of two threads that
-//! look, the second sees the permit of the first. A thread that has taken an entry does not wait for the permit: it
-//! leaves the other entries to the permit's holder. The holder may not have started a worker, so it looks once it has
-//! given the permit back. A worker reports under the lock of this module that it has searched; by then the queue counts
-//! it as waiting, or it has taken an entry. [`retiring`] explains when a worker that had to stay may retire after all.
+//! *To look* is to count, under the lock of this module, the workers that are idle, about to search or being started
+//! ([`Workers::try_spawn_permit`]). If there are none while a task is pending, and the pool may have another worker,
+//! the thread that looks starts one. Of two workers that take entries at the same time, the one that leaves the queue
+//! later sees that the other has left; of two threads that look, the second sees the permit of the first. A thread that
+//! has taken an entry does not wait for the permit: it leaves the other entries to the permit's holder. The holder may
+//! have started no worker, so it looks once it has given the permit back. A worker reports under the lock of this
+//! module that it has searched; by then the queue counts it as waiting, or it has taken an entry. [`retiring`] explains
+//! when a worker that had to stay may retire after all.
 //!
 //! # Settings
 //!
@@ -85,8 +86,8 @@
 //! other did. A thread that shrinks the core wakes the sleeping workers once; those that are surplus retire after the
 //! keep-alive if no task comes.
 //!
-//! The lock protects everything in [`Roster`]. Under it [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
-//! [`Workers::count`] call closures that look at the queue while the count cannot change (`docs/locks.md`).
+//! The lock protects everything in [`Roster`]. Under it, [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
+//! [`Workers::count`] call closures that use the queue while the number of workers is fixed (`docs/locks.md`).
 
 mod retiring;
 
@@ -116,7 +117,7 @@ use crate::{
 pub(crate) struct Workers {
     /// The list of workers. Its waiters are the threads that wait for the permit.
     roster: Watched<Roster, { rank::OUTERMOST }>,
-    /// The number of started workers; may leave out one that is deciding whether to retire. Written under the lock.
+    /// The number of started workers, perhaps without one that is deciding whether to retire. Written under the lock.
     started: AtomicUsize,
     core_size: AtomicUsize,
     core_timeout: AtomicBool,
@@ -137,7 +138,8 @@ struct Roster {
     largest: usize,
     /// True while a thread has the [`SpawnPermit`].
     is_spawning: bool,
-    /// True from the loss of a started worker, or of the only worker, until one starts: a due task may have no worker.
+    /// True from the loss of a started worker, or of the only worker, until another starts. Meanwhile a due task may
+    /// have no worker.
     is_short: bool,
     last_number: usize,
     /// The handles of the started threads that have not been joined or found to have ended.
@@ -150,11 +152,11 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// True until the worker's first search, and from each time it queues a task again until it has searched.
+    /// True until the worker's first search is over, and from each announcement of a search until that search is over.
     will_search: bool,
 }
 
-/// The right to start a thread. Only one thread at a time has it; dropping it gives it back.
+/// The right to start a thread. Only one thread at a time has this permit, and gives it back by dropping it.
 pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
 }
@@ -239,7 +241,6 @@ impl Workers {
         Ok(())
     }
 
-    /// Returns `true` if a worker may be surplus now.
     #[inline]
     pub(super) fn may_have_surplus(&self) -> bool {
         self.core_timeout() || self.started() > self.core_size()
@@ -341,7 +342,7 @@ impl Workers {
         Some(SpawnPermit { workers: self })
     }
 
-    /// Returns `true` if a worker was lost and none has started since: a due task may have no worker.
+    /// Returns `true` if a worker was lost and none has started since, so that a due task may have no worker.
     pub(super) fn is_short(&self) -> bool {
         self.roster.lock().is_short
     }
@@ -355,7 +356,7 @@ impl Workers {
     }
 
     /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers must
-    /// ask again whether to retire: there are too many workers, or one stayed because all others were waiting.
+    /// ask again whether they may retire: there are too many workers, or unlimited waits kept one from retiring.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {
@@ -374,7 +375,7 @@ impl Workers {
         }
     }
 
-    /// Notes that a worker is about to queue a task again, and will then search for the next one.
+    /// Notes that a worker is about to queue a task again, and will then search for another.
     pub(super) fn announce_search(&self, number: usize) {
         self.roster.lock().set_will_search(number, true);
     }

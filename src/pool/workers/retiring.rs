@@ -1,8 +1,8 @@
 //! Retiring: when an idle worker leaves, and why it stays.
 //!
 //! Before it sleeps and after each wake-up, an idle worker asks [`Workers::idle_limit`] how long it may wait for a
-//! task. [`Workers::try_retire`] decides under the lock of the workers; the [module above](super) says why no retiring
-//! worker leaves a task behind.
+//! task. [`Workers::try_retire`] decides under the lock of the workers whether the worker may retire. The [module
+//! above](super) says why no retiring worker leaves a task behind.
 //!
 //! # Staying
 //!
@@ -13,15 +13,15 @@
 //! * **Tasks are pending**, and too few other workers are idle. The reason is gone once the other idle workers suffice
 //!   for the pending tasks. A thread that removes a task without running it checks for this (`Pool::entry_removed`). So
 //!   does a worker that has run a task, once it is idle: by then a periodic task is pending again.
-//! * **All other workers wait for tasks** to end. The reason is gone once one stops waiting, or another worker starts.
+//! * **All other workers are in an unlimited wait.** The reason is gone once such a wait ends or another worker starts.
 //!
 //! # Why no worker stays for a reason that is gone
 //!
 //! A worker that stays notes the reason and *then* looks at the pool; another thread changes the pool and *then* reads
-//! the note. Both sides look at state behind locks, which order their steps ([`queue::waiters`](crate::queue)). A
-//! worker knows its reason only once it has looked, so it first notes both reasons, and then corrects the note
-//! ([`note`](Staying::note)). The thread that finds a reason gone withdraws it and wakes *all* workers; a worker that
-//! still has to stay notes its reason again.
+//! the note. Locks protect the state that the worker looks at, and so order the steps of both sides
+//! ([`queue::waiters`](crate::queue)). A worker knows its reason only once it has looked, so it first notes both
+//! reasons, and then corrects the note ([`note`](Staying::note)). The thread that finds a reason gone withdraws it and
+//! wakes *all* workers; a worker that still has to stay notes its reason again.
 
 use super::{Roster, Workers};
 use crate::{
@@ -90,8 +90,8 @@ pub(in crate::pool) struct PoolView {
 }
 
 /// The maximum number of workers that stay for pending tasks: the queue's leader and its deputy, which wake for the
-/// first two tasks. If a third task falls due together with these, the second worker to take one starts another
-/// (`Pool::compensate`).
+/// first two tasks. If a third task falls due together with these, the second worker to take a task starts another
+/// worker (`Pool::compensate`).
 pub(super) const MAX_STAYING: usize = 2;
 
 /// The reasons why workers stay, which they note under the lock of the workers.
@@ -99,7 +99,7 @@ pub(super) const MAX_STAYING: usize = 2;
 pub(in crate::pool) struct Staying {
     /// A worker stays until fewer tasks are pending than this; zero if no worker stays for tasks.
     tasks: AtomicUsize,
-    /// True if a worker stays because all others wait for tasks.
+    /// True if a worker stays because all others are in an unlimited wait.
     joins: AtomicBool,
 }
 
@@ -154,7 +154,7 @@ impl Workers {
         }
     }
 
-    /// Makes the workers ask again if one stays because all others wait. Called when an unlimited wait has ended.
+    /// Makes the idle workers ask again if unlimited waits kept one from retiring. Called when such a wait has ended.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
@@ -196,7 +196,7 @@ impl Workers {
     }
 
     /// Returns why an idle worker has to stay: `(n, false)` if it stays until fewer than `n` tasks are pending,
-    /// `(0, true)` if it stays because all others wait for tasks, and `(0, false)` if it need not stay.
+    /// `(0, true)` if it stays because all others are in an unlimited wait, and `(0, false)` if it need not stay.
     fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
@@ -236,8 +236,8 @@ impl Staying {
         is_over
     }
 
-    /// Withdraws the reason to stay "all other workers wait". Returns `true` if it was noted: the workers that stayed
-    /// must then ask again.
+    /// Withdraws the reason to stay "all other workers are in an unlimited wait". Returns `true` if it was noted: the
+    /// workers that stayed must then ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }
