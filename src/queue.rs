@@ -19,8 +19,8 @@
 //!       out of order       arrives in order      17 ms ahead or more
 //! ```
 //!
-//! * **When is a submission too late?** A submission and `close` race for the heap's lock. A submission that wins is in
-//!   the heap when `close` returns; one that loses is refused ([`AdmissionState`]).
+//! * **When is a submission too late?** A submission and `close` race for the heap's lock. A submission that wins has
+//!   reached the heap by the time `close` returns; one that loses is refused ([`AdmissionState`]).
 //! * **Which thread is woken?** [`waiters`] has the protocol, and the argument that no wake-up is lost.
 //! * **Which entry is taken next?** The entry with the earliest deadline; of several with the same deadline, the one
 //!   submitted first. In a single heap that is the heap's order; [`striped`] says why it holds across heaps.
@@ -30,11 +30,14 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | element, entry | a value that the owner inserts; that value with its deadline and sequence |
+//! | element | a value that the owner inserts |
+//! | entry | an element with its deadline and sequence |
 //! | sequence | a number that orders submissions; no two elements ever have the same |
 //! | ticket | identifies an entry while it is in the queue |
-//! | take, try to take | wait until an entry is due, then take it out; take one out only if it is due now |
-//! | remove, drain | take chosen entries out, due or not; take all of them out |
+//! | take | wait until an entry is due, then take it out |
+//! | try to take | take an entry out only if one is due now |
+//! | remove | take chosen entries out, due or not |
+//! | drain | take all entries out |
 //! | requeue | queue a taken element again, with the sequence it had |
 //!
 //! # Java's names

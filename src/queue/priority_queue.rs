@@ -8,9 +8,9 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has entries that arrive in deadline order.
-//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. What each of them costs
-//!   does not depend on how many there are. Most are timeouts and are cancelled before they come near; the others move
-//!   to the [near part](near_part), bucket by bucket.
+//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. The cost of each is
+//!   independent of their number. Most are timeouts and are cancelled before they come near; the others move to the
+//!   [near part](near_part), bucket by bucket.
 //! * The [lanes] take bursts that arrive while the [array heap](array_heap) is large. The array heap takes all other
 //!   entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
@@ -36,8 +36,8 @@
 //!
 //! 1. Each entry is in exactly one part. Its slot tells which, and holds a far entry's key or a near one's position.
 //! 2. If the first near entry is due before the floor, it is first overall. Otherwise the calendar is unused, or the
-//!    last call that moved entries near stopped early: `settle_until` at one of its limits, `bring_near` after one
-//!    chunk, or `list_due` at `now`.
+//!    last attempt to move entries near stopped early: `settle_until` at one of its limits, `bring_near` after one
+//!    chunk, or `list_due` once the floor was later than `now`.
 
 mod array_heap;
 mod calendar;
@@ -60,16 +60,16 @@ use self::{
 use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
-/// The number of entries at which the owner refuses submissions. Entries that it queues again may exceed this number:
-/// positions and slots have room for twice as many. The crate's own tests use a smaller limit, which they can reach.
+/// The number of entries at which the owner refuses submissions. The owner may still queue entries again: positions
+/// and slots have room for twice as many. The crate's own tests use a smaller limit, which they can reach.
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
 /// Until the near part has more entries than this, all new ones go there: a heap this small needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// An entry that is due this many nanoseconds after the first one goes to the sorted run, not to the calendar, if it
-/// sorts after all entries of the run. The run costs less. The range ends at about a second.
+/// If an entry is due a number of nanoseconds in this range after the first one, and sorts after all entries of the
+/// sorted run, it goes to the run, which costs less than the calendar. The range ends at about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
-/// `true` in the crate's own tests and the models: there the calendar begins a few nanoseconds ahead, and chunks are
+/// `true` in the crate's own tests and the models: there the calendar begins 64 nanoseconds ahead, and chunks are
 /// small, so that a few entries spread over all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
 /// Skipping this many free places of a chunk takes as long as moving one entry.
@@ -323,7 +323,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Returns the deadlines of the first two entries, or bounds before them; `NEVER` for each that does not exist.
-    /// Overlooks a second entry that is behind many holes in the run.
+    /// May overlook the second entry: behind many holes in the run, or in the calendar if the first is only a bound.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());
@@ -331,7 +331,7 @@ impl<E> PriorityQueue<E> {
         two_smallest(self.near_two(), [self.floor(), Timestamp::NEVER])
     }
 
-    /// Lists the entries due at `now`, in no particular order, and brings them near. Linear in their number.
+    /// Brings near each bucket whose turn comes by `now`, and lists the entries due then, in no particular order.
     pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
         while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();
@@ -347,8 +347,8 @@ impl<E> PriorityQueue<E> {
         [deadline_of(first), deadline_of(second)]
     }
 
-    /// Moves the first entry of all to the near part, within a work limit. Called when the first near entry may have
-    /// left.
+    /// Moves the first entry of all to the near part, within a work limit. Called after each change that may leave it
+    /// in the calendar.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {
@@ -368,8 +368,8 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done, in entries.
-    /// Each place of the chunk adds a fraction of one, since most places may be free.
+    /// Moves the entries of a far chunk to the near part; they keep their slots. Returns the work done, in entries:
+    /// each place of the chunk also counts as a fraction of an entry, since most places may be free.
     fn move_near(&mut self, chunk: u32) -> usize {
         let before = self.near.len();
         let keys = self.calendar.give_up(&mut self.table, chunk);
