@@ -1,15 +1,15 @@
 //! The calendar: far entries, in buckets by time, with no order inside a bucket.
 //!
-//! Far entries are mostly timeouts that are cancelled long before they are due: sorting them would be wasted work. An
-//! entry that is due 17 ms or more after the first *near* one goes into a *bucket*, as in a calendar queue, unless the
-//! sorted run takes it or the near part has only a few entries. Its key is stored beside its element in a chunk of the
-//! [slot table](super::slots), so a removal touches no other entry.
+//! Far entries are mostly timeouts that are cancelled long before they are due: sorting them would be wasted work.
+//! While the near part has more than a few entries, an entry that is due 17 ms or more after the first *near* one goes
+//! into a *bucket*, as in a calendar queue, unless the sorted run takes it. Its key is stored beside its element in a
+//! chunk of the [slot table](super::slots), so a removal touches no other entry.
 //!
 //! # Buckets
 //!
-//! An entry that is due `d` nanoseconds after the first one, with `2^k ≤ d < 2^(k+1)`, goes to level `k`, and there to
-//! the bucket of `2^(k-4)` nanoseconds in which its deadline lies. So a bucket's width is at most a sixteenth of its
-//! distance, and each level needs about 16 buckets at a time.
+//! An entry that is due `d` nanoseconds after the first near one, with `2^k ≤ d < 2^(k+1)`, goes to level `k`, into the
+//! bucket in which its deadline lies. Each bucket of this level is `2^(k-4)` nanoseconds wide, which is at most a
+//! sixteenth of `d`. So the level needs about 16 buckets at a time.
 //!
 //! ```text
 //!   first entry
@@ -23,10 +23,10 @@
 //!
 //! # Why the order holds
 //!
-//! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
-//! earliest turn of any bucket. So while the first near entry is due before the floor, it is first overall. The
-//! [priority queue](super) maintains this condition: once no near entry is due before the floor, it moves the bucket
-//! whose turn is the floor to the near part.
+//! No entry is due before its bucket begins. The *turn* of a bucket comes an eighth of its width before the bucket
+//! begins, and `floor` is the earliest turn of any bucket. So while the first near entry is due before the floor, it is
+//! first overall. The [priority queue](super) maintains this condition: once no near entry is due before the floor, it
+//! moves the bucket whose turn is the floor to the near part.
 //!
 //! A call that looks for the first entry moves no further chunk once it has moved 512 entries. A chunk has at most 512,
 //! so the call moves fewer than 1,024. A bucket of several chunks stays until its turn comes. Then its chunks move one
@@ -35,8 +35,8 @@
 //! # Invariants
 //!
 //! 1. No entry of a bucket is due before the bucket's `start`.
-//! 2. Each bucket in use has at least one chunk, and `floor` is the earliest of their turns.
-//! 3. No far chunk but `idle` is empty.
+//! 2. Each bucket in use has at least one chunk, and `floor` is the earliest turn of these buckets.
+//! 3. Every far chunk has an entry, except perhaps `idle`.
 
 use super::{
     QueueEntry, SMALL, UnderLock, deadline_of,
@@ -46,7 +46,7 @@ use super::{
 /// The lowest level, whose entries are due 2²⁴ ns (17 ms) or more after the first near one. So of a million tasks due
 /// within a second, the heap has one in sixty at a time, and stays in cache.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
-/// An entry due less than this many nanoseconds after the first one stays out of the calendar.
+/// An entry due less than this many nanoseconds after the first near one stays out of the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
 /// The number of places in a level: about twice the number of buckets that the level needs at a time.
 const RING: usize = 32;
@@ -62,7 +62,8 @@ pub(super) struct Calendar {
     pub(super) floor: u64,
     /// The number of the bucket whose turn comes first; `NONE` if no bucket is in use.
     nearest: u32,
-    /// The chunk that last became empty; it may have entries again. Kept for a bucket whose only entry comes and goes.
+    /// The chunk that became empty most recently; it may have entries again. Keeping it saves allocations while the
+    /// only entry of a bucket comes and goes.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }
@@ -175,8 +176,8 @@ impl Calendar {
     }
 
     /// Returns the chunk that follows the first one in the nearest bucket's ring. If no entry was removed and the first
-    /// chunk has room, this is the oldest chunk. So entries with equal deadlines come near in the order of submission,
-    /// the only order in which a lane admits them.
+    /// chunk has room, this is the oldest chunk. In this case entries with equal deadlines come near in the order of
+    /// submission, the only order in which a lane admits them.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
         self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }
@@ -198,8 +199,8 @@ impl Calendar {
         keys
     }
 
-    /// Adds a chunk to a bucket, unless another bucket has its place or there are too many chunks: then returns
-    /// `false`.
+    /// Adds a chunk to a bucket. Adds none, and returns `false`, if another bucket has the place or there are too many
+    /// chunks.
     #[cold]
     #[inline(never)]
     fn open<E>(&mut self, slots: &mut Slots<E>, place: BucketPlace) -> bool {
@@ -230,7 +231,7 @@ impl Calendar {
         }
     }
 
-    /// Changes the ring of a chunk's bucket. A bucket that is left without a chunk is no longer in use.
+    /// Applies `change` to the ring of a chunk's bucket. Marks the bucket as unused if its ring is then empty.
     fn change_ring<E>(
         &mut self,
         slots: &mut Slots<E>,

@@ -1,11 +1,11 @@
 //! The lanes: sorted runs beside a large heap, for a burst of entries that are due at nearly the same moment.
 //!
 //! A program that wants many tasks to run at one instant computes each delay from a new reading of the clock. So the
-//! deadlines take a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and
-//! in a large heap each costs some ten cache misses.
+//! deadlines take a handful of different values, in no order. A [sorted run](super::sorted_run) admits few such
+//! entries, and in a large heap each costs some ten cache misses.
 //!
 //! An entry belongs to a burst if its deadline is within a microsecond of the previous entry's. The last six bits of
-//! the deadline name its lane. All entries of a lane have the same deadline, so they are in the order of submission:
+//! its deadline name its lane. All entries of a lane have the same deadline, so they are in the order of submission:
 //!
 //! ```text
 //!   deadline … 1000   a d e h l …
@@ -101,7 +101,7 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position. If its lane then has too many holes, moves one or two entries to `displaced`.
+    /// Removes the entry at a position. If its lane then has too many holes, passes one or two others to `displaced`.
     #[cold]
     #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {

@@ -1,15 +1,16 @@
-//! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
-//! [sorted run](super::sorted_run) or in the [lanes](super::lanes).
+//! The near part: all entries that are kept in order. Each is in the [array heap](super::array_heap), the
+//! [sorted run](super::sorted_run) or one of the [lanes](super::lanes).
 //!
-//! Some bits of a position tell which of the three has the entry. An entry whose deadline changes moves from the run to
-//! the heap. If a nearer entry arrives, and the run has only one entry or a few that are all far behind it, these move
-//! to the heap. If removals leave the run with many more holes than entries, its first entries move to the heap.
+//! Some bits of a position tell which of the three has the entry. If the deadline of an entry in the run or a lane
+//! changes, the entry moves to the heap. If the run has a single entry that is due after a new one, or a few that are
+//! all due long after the new one, these entries move to the heap. If removals leave the run or a lane with many more
+//! holes than entries, its first entries move to the heap, one or two at each removal.
 //!
 //! # Invariants
 //!
 //! 1. `first` is the smallest key in the heap, the run and the lanes.
-//! 2. Apart from the tolerated holes, the run has at most about twice as many places as it ever had entries at a time.
-//!    Once most entries of the run have been removed, the rest are in the heap. The same holds for each lane.
+//! 2. Apart from the tolerated holes, the run has at most about 2.5 times as many places as it has had entries at any
+//!    one time. The same holds for each lane.
 
 use std::iter;
 
@@ -23,7 +24,7 @@ use super::{
     two_smallest,
 };
 
-/// A heap with at least this many entries is large: it does not fit into the first-level cache.
+/// A heap with at least this many entries is large: it soon outgrows the first-level cache.
 const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
 const RUN: u32 = 0;
 /// A key that is at least this much larger than another is far behind it.
@@ -198,8 +199,8 @@ impl NearPart {
         }
     }
 
-    /// Opens the run to a key smaller than its last one if the run has one entry, or a few that are all distant. Moves
-    /// these to the heap, since they would keep all nearer entries out of the run. Returns `true` if the run is open.
+    /// Moves the run's entries to the heap if there is only one, or a few that are all far behind `key`, since they
+    /// would keep all nearer entries out of the run. Returns `true` if the run now admits `key`.
     #[inline]
     fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();

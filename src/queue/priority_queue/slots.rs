@@ -34,8 +34,8 @@ pub(super) struct Slots<E> {
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    /// The memory of a freed chunk, kept for the next one. So a program that keeps inserting an entry, resetting it to
-    /// a nearer deadline and removing it does not allocate each time.
+    /// The memory of a freed chunk, kept for the next new chunk. So a program that keeps inserting an entry, resetting
+    /// it to a nearer deadline and removing it does not allocate each time.
     spare: Chunk<E>,
 }
 
@@ -107,7 +107,7 @@ impl<E> Slots<E> {
         chunk.elements.get_mut(slot as usize & MASK)?.take()
     }
 
-    /// Frees a near chunk that a removal has left empty; puts it first if it was full before the removal. The chunk
+    /// Frees a near chunk if a removal has left it empty, or puts it first if it was full before the removal. The chunk
     /// must not be the first of its ring.
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
@@ -142,7 +142,7 @@ impl<E> Slots<E> {
         self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK]
     }
 
-    /// Returns the far key, or the near position, of the element in a slot; `None` if the slot is free.
+    /// Returns the key of a far element, or the position of a near one; `None` if the slot is free.
     #[inline(always)]
     pub(super) fn key_place(&self, slot: u32) -> Option<KeyPlace> {
         let (chunk, offset) = (self.chunks.get(chunk_of(slot) as usize)?, slot as usize & MASK);
@@ -322,7 +322,7 @@ impl<E> Slots<E> {
         &self.chunks[index as usize]
     }
 
-    /// If this chunk is the first of its ring, makes the next chunk the first, or `NONE` if there is no other.
+    /// If this chunk is the first of its ring, sets `first` to the next chunk, or to `NONE` if there is no other.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {
             let next = self.chunks[index as usize].next;

@@ -9,9 +9,10 @@
 //!    popped          ▲hole
 //! ```
 //!
-//! The first and the last place in use are never holes: a removal there also drops the holes beside it. So a timeout
-//! cancelled before the next one is set leaves no hole, and a run never consists of holes alone. If there are many more
-//! holes in the middle than entries, a removal moves entries out of the run ([`limit_holes`](SortedRun::limit_holes)).
+//! The first and the last place in use are never holes: the removal of the first or the last entry also drops the holes
+//! next to it. So a timeout leaves no hole if it is cancelled before the next timeout is set, and a run never consists
+//! of holes alone. If there are many more holes in the middle than entries, a removal moves entries out of the run
+//! ([`limit_holes`](SortedRun::limit_holes)).
 //!
 //! A position names the run and a place. Places are numbered across all chunks, modulo 2²⁴, which is also the largest
 //! number of places in a run. A position does not change while the entry is in the run.
@@ -42,7 +43,7 @@ pub(super) struct SortedRun {
     base: u32,
     /// The first place in use, relative to `base`.
     front: usize,
-    /// The place after the last one in use.
+    /// The place after the last one in use, also relative to `base`.
     back: usize,
     live: usize,
     first: u128,
@@ -183,8 +184,8 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// Moves the first one or two entries to `displaced` if there are too many holes. Called after a removal has left
-    /// one.
+    /// Takes out the first one or two entries if there are too many holes, and passes them to `displaced`. Called after
+    /// a removal that leaves a hole.
     pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
             if self.holes() > self.live + TOLERANCE {
@@ -215,7 +216,7 @@ impl SortedRun {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
-    /// Moves the front from a popped entry past any holes to the next one. Clears the run if it is empty.
+    /// Moves the front from a popped entry past any holes to the next entry. Clears the run if it is empty.
     #[inline(never)]
     fn pass_popped(&mut self) {
         if self.live == 0 {
