@@ -1,20 +1,20 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
 //! Every change goes through [`LockedHeap`], which publishes the new head before releasing the lock. `S` is the owner's
-//! state, under the same lock. Under that lock no element is dropped, and no user code runs but a cheap `clone`.
+//! state, under the same lock. Under that lock no element is dropped, and the only user code is a cheap `clone`.
 //!
 //! # The published head
 //!
-//! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list ([`NEVER`](Timestamp::NEVER) if
-//! it is empty), readable without a lock. It may be only a *bound*, no later than the first deadline
-//! ([`priority_queue`](super::priority_queue)): a thread that finds the bound due calls [`settle`](LockedHeap::settle).
+//! [`PublishedHead`] can be read without a lock. It is the deadline of the first entry in a heap or in the ready list,
+//! or [`NEVER`](Timestamp::NEVER) if there is no entry. It may also be a *bound*, which is no later than that deadline
+//! ([`priority_queue`](super::priority_queue)). A thread that finds the bound due calls [`settle`](LockedHeap::settle).
 //!
-//! A thread writes a head only under the lock of its entries. So a thread that takes any heap's lock and then reads any
-//! head sees every insertion that had ended before it took the lock.
+//! A thread writes the head of a heap or list only under its lock. So a thread that takes any heap's lock and then
+//! reads any head sees every insertion that ended before the thread took the lock.
 //!
 //! A head that comes *nearer* is stored with sequential consistency, because this store is one half of the argument
-//! that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away needs less: a reader that sees the old
-//! value merely looks once in vain.
+//! that no wake-up is lost ([`waiters`](super::waiters)). For a head that moves away, a weaker ordering is enough: a
+//! reader that sees the old value merely looks once in vain.
 
 use std::ops::Deref;
 
@@ -40,7 +40,7 @@ pub(super) struct SharedHeap<E, S> {
 }
 
 pub(super) struct HeapContents<E, S> {
-    /// On its own cache lines, not the lock's: a thread that waits for the lock takes that line away from the holder.
+    /// On cache lines of its own, because a thread that waits for the lock takes the lock's line away from the holder.
     heap: CachePadded<PriorityQueue<E>>,
     pub(super) state: S,
 }
@@ -114,7 +114,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 
     /// Returns `true` if the first entry is known, or if no entry of the calendar is due at `now`. Otherwise moves some
-    /// entries out of the calendar. The caller has to call again, and may release the lock in between.
+    /// entries out of the calendar: the caller has to call again, and may release the lock in between.
     #[inline(always)]
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let is_settled = self.is_settled(now);
@@ -137,7 +137,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         entry.map(QueueEntry::owned)
     }
 
-    /// Takes out and returns the first entry. Passes up to `limit` due entries behind it to `receive`.
+    /// Takes out the first entry and up to `limit` due ones behind it. Returns the first; the others go to `receive`.
     pub(super) fn pop_batch(
         &mut self,
         limit: usize,
@@ -161,7 +161,7 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 }
 
-/// The head, read without the lock ([module](self)). On its own cache line: it changes less often than the lock.
+/// A head, readable without the lock ([module](self)). On its own cache line: it changes less often than the lock.
 pub(super) struct PublishedHead(CachePadded<AtomicU64>);
 
 impl PublishedHead {
@@ -175,7 +175,7 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// If `deadline` is nearer than the head, publishes it and returns `true`. The caller holds the lock.
+    /// Publishes `deadline` if it is nearer than the head, and then returns `true`. The caller holds the lock.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
         // Ordering: written only under the lock, which the caller holds.
@@ -201,8 +201,8 @@ impl PublishedHead {
 mod tests {
     use super::*;
 
-    /// A thread that makes a head nearer wakes a waiter; an entry that is due together with the head
-    /// needs no second wake-up.
+    /// A thread that makes a head nearer wakes a waiter. An entry that is due at the same moment as the head needs no
+    /// second wake-up.
     #[test]
     fn what_is_as_near_is_not_nearer() {
         let head = PublishedHead::new();

@@ -3,8 +3,8 @@
 //!
 //! * **Taking** needs only the heap's lock, because the heap's first entry is the queue's first entry.
 //! * **Sequence numbers** come from a counter under that lock, so an insertion need not read the clock.
-//! * **Once due, always due.** Time does not go back, so if the last reading of the clock (`last_reading`) is past a
-//!   deadline, no new reading is needed.
+//! * **The clock** is read less often. Time does not go back, so a thread need not read the clock to take an entry that
+//!   was due at an earlier reading (`last_reading`).
 
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ impl<E> SingleQueue<E> {
         heap.peek().map(|first| first.viewed(view))
     }
 
-    /// Returns all entries, in the order in which they would be taken, with views as in [`peek`](Self::peek).
+    /// Returns all entries, in the order in which they would be taken. Uses `view` as [`peek`](Self::peek) does.
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let heap = self.heap.lock();
         let mut entries = Vec::with_capacity(heap.len());

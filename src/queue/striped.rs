@@ -1,8 +1,8 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
-//! Each of its heaps, the *stripes* ([`stripe`]), has its own lock. A thread always offers to the same stripe, so
+//! Each heap is in a *stripe* ([`stripe`]), which has its own lock. A thread always submits to the same stripe, so
 //! threads that submit at the same time seldom contend. An element's ticket names its stripe, so a removal need not
-//! search the others. Each stripe has a second heap, for *parked* elements, which do not wait for a deadline.
+//! search the others. Each stripe also has a heap for *parked* elements, which do not wait for a deadline.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! While the [`ready`] list is empty, a thread that takes the first entry of a stripe also moves due entries behind it
-//! to the list, in one batch. Any thread takes them from there, in order.
+//! to the list, in one batch. Any thread can take them from there, in order.
 //!
 //! # Order over all stripes
 //!
@@ -21,12 +21,12 @@
 //! from the list. Otherwise it locks the stripe with the smallest head, and **reads the other heads again** before it
 //! pops. Why this is right: let A be due before B, and let A's submission end before B's begins, whichever threads
 //! submit them. A thread that takes B, from a stripe or from the list, reads the other heads after B was admitted, and
-//! so after A was admitted. A cannot be on its way from a stripe to the list, because that move takes the list's lock.
-//! So the thread sees A, and does not take B first.
+//! so after A was admitted. A cannot be on its way from a stripe to the list meanwhile, because the thread holds the
+//! list's lock. So the thread sees A, and does not take B first.
 //!
-//! If two heads are *equal*, the sequences decide, and a thread needs the locks to read those. For the list and one
-//! stripe, the thread holds both locks anyway. Equal heads of two stripes are rare, so `pop_among_equals` simply takes
-//! all locks.
+//! If two heads are *equal*, the sequences decide, and a thread needs the locks to read those. If they are the heads of
+//! the list and of one stripe, the thread holds both locks anyway. Equal heads of two stripes are rare, so
+//! `pop_among_equals` simply takes all locks.
 //!
 //! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer locks only its stripe.
 
@@ -82,7 +82,7 @@ impl QueueCounts {
     }
 }
 
-/// The largest number of entries that move to the ready list at once.
+/// The largest number of entries that move to the ready list in one batch.
 const BATCH: usize = 32;
 
 impl<E> DelayedWorkQueue<E> {
@@ -155,8 +155,8 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes the first element if it was due at `now` and has a sequence below `end`. The driver draws `end` before its
-    /// first take, so that it takes no element submitted after that.
+    /// Takes the first element if it was due at `now` and has a sequence below `end`. In each round, the driver draws
+    /// `end` first, so it takes no element that is submitted during the round.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
@@ -302,7 +302,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Moves an element to where `choose` says. `choose` is told when the element is due and whether the queue is open.
     /// It runs under the locks, so it must not be user code. In a closed queue it must not postpone the element, so
-    /// that no reset delays the queue's end. Also returns the waker that the caller has to call once it holds no lock.
+    /// that no reset delays the queue's end. Returns the outcome, and the waker to call once the caller holds no lock.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
@@ -328,7 +328,7 @@ impl<E> DelayedWorkQueue<E> {
         )
     }
 
-    /// Removes the elements for which `unwanted` returns `true`, one stripe after the other. `unwanted` runs under the
+    /// Removes the elements for which `unwanted` returns `true`, one stripe after another. `unwanted` runs under the
     /// locks, so it must not be user code.
     pub(crate) fn remove_where(&self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
@@ -403,7 +403,7 @@ impl<E> DelayedWorkQueue<E> {
 }
 
 impl<E: Clone> DelayedWorkQueue<E> {
-    /// Returns `true` if every published head is `NEVER`; parked entries have no head. Does not lock.
+    /// Returns `true` if every published head is `NEVER`. Ignores parked entries, and takes no lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -446,7 +446,7 @@ impl<E: Clone> DelayedWorkQueue<E> {
         ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
     }
 
-    /// Returns `true` if at least `count` elements are not parked. Stops locking stripes once it has counted `count`.
+    /// Returns `true` if at least `count` elements are not parked. Stops locking stripes once it has found that many.
     #[inline(never)]
     pub(crate) fn has_at_least(&self, count: usize) -> bool {
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
@@ -476,7 +476,8 @@ impl<E: Clone> DelayedWorkQueue<E> {
         comes(ready.first_key()) || keys.any(|(first, parked)| comes(first) || comes(parked))
     }
 
-    /// Returns the counts. `meanwhile` runs under all locks, so nothing is admitted or taken before it returns.
+    /// Returns the counts and the result of `meanwhile`, which runs under all locks: no count changes before it
+    /// returns.
     pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (QueueCounts, R) {
         let ready = self.ready.lock();
         let stripes = self.lock_all();

@@ -8,9 +8,10 @@
 //!
 //! # The pause
 //!
-//! Without a pause, workers that are as fast as the submitters would find only one or two entries for each batch. So
-//! for a few microseconds ([`PAUSE`]) after a batch that was neither empty nor full, a worker that begins a take and
-//! finds the list empty leaves the stripes alone. An entry that is taken alone starts no pause.
+//! Without a pause, workers that are as fast as the submitters would find only one or two entries for each batch. So a
+//! pause of a few microseconds ([`PAUSE`]) follows each batch that is neither empty nor full. During the pause, a
+//! worker that begins a take and finds the list empty leaves the stripes alone. An entry that is taken alone starts no
+//! pause.
 //!
 //! # Locks
 //!
@@ -117,7 +118,7 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// Returns the entries. Their tickets have no slots, because on the list a ticket finds its entry by the sequence.
+    /// Returns the entries. Their tickets have no slots, because an entry on the list is found by its sequence.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);

@@ -1,4 +1,4 @@
-//! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue). It writes its number into the
+//! A stripe of a [`DelayedWorkQueue`](super::DelayedWorkQueue): a heap and its lock. It writes its number into the
 //! sequence of each element that it admits:
 //!
 //! ```text
@@ -13,8 +13,8 @@
 //!
 //! A task that waits for its turn, or that runs on request, is *parked* in a second heap: a thread has to move it to
 //! the first heap before it can run. The first heap alone decides which entry is next, how long a thread sleeps and how
-//! many threads stay. The entries of both heaps are pending, and a shutdown treats them alike. A parked entry is still
-//! *due* at the moment for which its run was planned; a task that runs on request is never due.
+//! many idle workers stay. The entries of both heaps are pending, and a shutdown treats them alike. A parked entry is
+//! still *due* at the moment for which its run was planned; a task that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
@@ -93,7 +93,7 @@ impl<E> LockedStripe<'_, E> {
         Ok(self.restore(timing, sequence, element))
     }
 
-    /// Puts an element into the heap for its `timing`. Returns the ticket, and `true` if the element became the head.
+    /// Puts an element into the heap for its `timing`. Returns the ticket, and `true` if its deadline became the head.
     #[inline(always)]
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
