@@ -1,8 +1,8 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
-//! The executor's [`RejectedExecutionHandler`] decides it. No other thread has the task that the handler is given. Each
-//! method of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer. If it
-//! panics, the task ends as cancelled.
+//! The executor's [`RejectedExecutionHandler`] decides it. The task that the handler is given is in no queue, so no
+//! worker can take it. Each method of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot
+//! forget to answer. If the handler panics, the task ends as cancelled.
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
@@ -12,8 +12,8 @@
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
-//! A handler may return an answer about another task: one of another executor, or of an earlier call. The answer then
-//! counts for neither task: the submission succeeds, and each of the two is cancelled when it is dropped.
+//! A handler may return an answer about another task, which it was given by another executor or in an earlier call. The
+//! answer then counts for neither task: the submission succeeds, and each of the two is cancelled when it is dropped.
 
 use std::{fmt, ops::Deref, time::Duration};
 
@@ -92,8 +92,8 @@ pub(crate) enum Decision {
     Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A capacity permit for a task that is not in the queue yet. Dropping this releases the permit, since a handler may
-/// panic after its wait for room.
+/// A capacity permit for a task that is not in the queue yet. Dropping this releases the permit, so it is not lost if
+/// the handler panics after its wait for room.
 pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {

@@ -2,10 +2,10 @@
 //!
 //! A **fixed delay** plans the next run one delay after the end of the last.
 //!
-//! A **fixed rate** plans on a grid, `initial + k * period`, from the moments that were *planned*, so it does not
-//! drift. A run is *late* if it starts a whole period or more after its moment (all workers were busy, the process was
-//! stopped, a body ran too long). Then grid points have been missed, and the policy decides what becomes of them. With
-//! a period of 10 and a body that takes 35:
+//! A **fixed rate** plans the runs on a grid, `initial + k * period`. It counts from the moment *planned* for the
+//! previous run, not from its start, so it does not drift. A run is *late* if it starts a whole period or more after
+//! its moment (all workers were busy, the process was stopped, or a body ran too long). Then grid points have been
+//! missed, and the policy decides what becomes of them. With a period of 10 and a body that takes 35:
 //!
 //! ```text
 //!   grid       0    10   20   30   40   50   60   70   80
@@ -102,10 +102,10 @@ pub enum MissedRuns {
 }
 
 impl MissedRuns {
-    /// The least lateness at which `Skip` may leave a run out: a healthy system wakes its threads sooner.
+    /// The least lateness at which `Skip` may leave a run out. A healthy system wakes its threads with less delay.
     const ON_TIME: Duration = Duration::from_millis(1);
-    /// The lateness up to which `Skip` lets a run start if the next one is not due. Quartz's default is a minute, and
-    /// Temporal accepts no less than ten seconds.
+    /// The lateness up to which `Skip` lets a run start if the next one is not due. Quartz's default misfire threshold
+    /// is a minute, and Temporal's catch-up window is at least ten seconds.
     const SKIP_AFTER: Duration = Duration::from_secs(10);
 
     /// Returns `true` if a run that is this late must not start. `is_next_due` returns whether the next run is due, and
@@ -231,8 +231,8 @@ impl Schedule {
         }
     }
 
-    /// Plans the run that follows a run planned and started at these moments. `ended` returns when that run ended, and
-    /// may read the clock. Returns `None` if a trigger has to be [asked](Triggered::ask).
+    /// Plans the run that follows one planned for `planned` and started at `started`. `ended` returns when that run
+    /// ended, and may read the clock. Returns `None` if a trigger has to be [asked](Triggered::ask).
     #[inline(always)]
     pub(crate) fn plan(
         &self,
@@ -268,7 +268,7 @@ impl Schedule {
         self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
 
-    /// Compares the plan for the next run with the wall clock; `None` if that run is not planned on that clock.
+    /// Returns how the plan for the next run compares with the wall clock; `None` if the plan is not on that clock.
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         self.triggered()?.view_wall()
     }
@@ -293,7 +293,7 @@ fn whole_periods(from: Timestamp, to: Timestamp, period: u64) -> u64 {
 }
 
 impl Timestamp {
-    /// Returns the first moment later than `after` on the grid that begins with this one, but never this one itself.
+    /// Returns the first point later than `after` on the grid that begins at `self`, but never `self`.
     pub(crate) fn on_grid_after(self, period: Duration, after: Self) -> Self {
         let period = saturating_nanos(period);
         self.after_times(period, whole_periods(self, after, period).saturating_add(1))

@@ -2,8 +2,8 @@
 //!
 //! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
 //! A waiter that is listed with a deadline is *armed*: the **leader** with the first deadline, its **deputy** with the
-//! second. For each nearer element that arrives later, one more waiter arms itself. The rest are **followers**. (The
-//! caller's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
+//! second. For each nearer element that arrives later, one more waiter arms itself. The rest are **followers**. (A
+//! thread's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
 //! and a leader that leaves with its element need not wake another thread, because the deputy already leads.
 //!
 //! ```text
@@ -21,7 +21,7 @@
 //! * *The last searcher to leave*, for the elements it leaves behind, under the same condition.
 //! * *A thread that closes an empty queue, or empties a closed one*: it wakes all waiters, since no new element will
 //!   come.
-//! * *A caller that changes how long a thread may wait*: it wakes all waiters, so that each asks for its limit again.
+//! * *A thread that changes how long others may wait*: it wakes all waiters, so that each asks for its limit again.
 //!
 //! News for all waiters also concerns a thread that has looked but is not yet listed. So a thread that wakes all
 //! waiters begins a new *round*, counted under the lock of the list. A searcher reads the round before it looks for
@@ -43,7 +43,7 @@
 //! If the waiting side finds no news, it looked before the other side published any. By then it had announced its wait,
 //! so the other side, reading later, sees it. At least one side sees the other; if both do, a wake-up is wasted.
 //!
-//! This needs both sides to agree on one order of the four steps. There are two ways to achieve that:
+//! The argument holds only if both sides agree on one order of the four steps. There are two ways to achieve that:
 //!
 //! * *A lock* that each side takes in its first step, in its second, or between the two. The side that takes it later
 //!   sees what the other has written. Most modules do both steps under the lock ([`Watched`](crate::wait)).
@@ -66,11 +66,11 @@
 //! | 1. publishes the head | 1. if it is to wait: lists itself and sets `wake_before` |
 //! | 2. reads `searching`; not zero: done | 2. decrements `searching`; others remain: done |
 //! | 3. reads `wake_before`; not later than the head: done | 3. reads the heads once more |
-//! | 4. wakes a waiter, under the lock | 4. finds one nearer than `wake_before`: searches on, or wakes a waiter |
+//! | 4. wakes a waiter, under the lock | 4. if one is nearer than `wake_before`: searches on, or wakes a waiter |
 //!
 //! An inserting thread that finds a searcher leaves the wake-up to the searchers: the last of them to wait or leave
-//! reads the heads once more. One that finds no searcher reads what the waiters have written to `wake_before`, since
-//! each waiter sets it before it decrements `searching`.
+//! reads the heads once more. An inserting thread that finds no searcher reads what the waiters have written to
+//! `wake_before`, since each waiter writes it before it decrements `searching`.
 //!
 //! A thread that postpones a head, removes it, or takes it without a search wakes no waiter: the waiter armed for it
 //! wakes too early, once. While no thread waits, `wake_before` is zero: all threads are busy, and look at the heads
@@ -91,7 +91,7 @@ use crate::{
 pub(crate) struct Waiters {
     /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
     pub(super) lead: Duration,
-    /// How many threads in `take` are awake, or have been woken.
+    /// How many threads in `take` search, including those that have been woken but are not running yet.
     searching: CachePadded<AtomicUsize>,
     /// The earliest moment for which a waiter is armed: `NEVER` if none is armed, zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
@@ -125,7 +125,7 @@ impl Waiters {
         self.searching.load(Ordering::SeqCst) == 1
     }
 
-    /// Ends the search of a leaving thread. Returns the waker that the caller must call for the elements left behind.
+    /// Ends a leaving thread's search. Returns the waker, if any, that it has to call for the elements left behind.
     #[inline]
     pub(super) fn end_search(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
         if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
@@ -163,7 +163,7 @@ impl Waiters {
         Some(woken)
     }
 
-    /// Returns the round. A thread reads it before it looks for what a [`notify_all`](Self::notify_all) announces.
+    /// Returns the current round, which a thread reads before it looks for news for [all waiters](Self::notify_all).
     #[inline]
     pub(super) fn round(&self) -> u64 {
         self.rounds.load(Ordering::SeqCst)

@@ -1,11 +1,13 @@
 //! Waiting for an element: the wait loop and the sleep protocol, written once for both queues.
 //!
 //! A thread that finds nothing due *searches*: it looks again, and spins if a deadline is near or elements arrive in
-//! quick succession. Then it sleeps until it is woken or its moment comes ([`waiters`](super::waiters)). A searcher
+//! quick succession. Then it sleeps until it is woken or its moment comes ([`waiters`](super::waiters)). The steps of a
+//! searcher:
 //!
-//! 1. looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue is finished,
-//! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
-//! 3. looks at the heads once more if it was the last searcher.
+//! 1. It looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue is
+//!    finished.
+//! 2. It lists itself with the next two deadlines ([`Search::begin_wait`]).
+//! 3. It looks at the heads once more if it was the last searcher.
 //!
 //! It sleeps only if step 3 found nothing new and no new round has begun: a thread parks
 //! ([`take_until_by`](Source::take_until_by)), and a task returns `Pending` ([`poll_take`](Source::poll_take)).
@@ -37,7 +39,7 @@ pub(crate) trait Source: Sized {
 
     fn waiters(&self) -> &Waiters;
 
-    /// Returns the nearest published deadline; does not lock.
+    /// Returns the nearest published deadline, without taking a lock.
     fn head(&self) -> Timestamp;
 
     /// Returns the deadlines of the first two entries, or earlier moments; `NEVER` for an entry not found.
@@ -212,7 +214,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     })
 }
 
-/// The search of a thread or task. Dropping it ends the search, and wakes a waiter for the elements left behind.
+/// The search of a thread or task. Dropping it ends the search, and wakes a waiter if elements left behind need one.
 struct Search<'a, Q: Source>(&'a Q);
 
 impl<'a, Q: Source> Search<'a, Q> {
@@ -221,14 +223,14 @@ impl<'a, Q: Source> Search<'a, Q> {
         Self(queue)
     }
 
-    /// Ends a wait and begins a search. Also returns the waker of the wait if no notifier has taken it.
+    /// Ends a wait and begins a search. Also returns the waker that was listed, unless a notifier has taken it.
     fn resume(queue: &'a Q, id: PlaceId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
 
-    /// Ends the search and begins a wait, as [`Waiters::begin_wait`] does. The caller read `round` before it checked
-    /// its limit and whether the queue is finished.
+    /// Ends the search and begins a wait, as [`Waiters::begin_wait`] does. The caller must have read `round` before it
+    /// checked its limit and whether the queue is finished.
     fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
