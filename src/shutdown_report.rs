@@ -1,7 +1,8 @@
 //! A shutdown with a deadline: its limits ([`Grace`]), and its report of what became of the tasks.
 //!
 //! An executor records nothing until a caller asks for a report; from then on its [`EndLog`] records each task that
-//! ends. The report takes the tasks that are still running from the workers' statistics. A group has a log of its own.
+//! ends. The report takes the tasks that are still running from the workers' statistics. A group has a log of its own,
+//! and takes its running tasks from its list of members.
 
 use std::{fmt, time::Duration};
 
@@ -103,7 +104,7 @@ impl ShutdownReport {
     }
 }
 
-/// One line for a log: how many tasks ran, how many were cancelled, and which ones are still running.
+/// One line for a log: how many tasks ran, how many were cancelled, and which tasks are still running.
 ///
 /// `not terminated: 12 ran, 3 cancelled, 1 still running: 2v-9qk0 "upload"`
 impl fmt::Display for ShutdownReport {

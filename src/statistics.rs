@@ -26,7 +26,7 @@ struct Counters {
     current: AtomicU64,
     /// When the current task's run began, in nanoseconds.
     since: AtomicU64,
-    /// The id and the name of the last named task that ran.
+    /// The id and the name of the last named task that the worker began to run.
     named: Mutex<Option<(u64, Arc<str>)>>,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -76,8 +76,8 @@ impl WorkerStats {
     }
 
     /// Counts a run, the runs missed just before it, and the end of its task if this was the last run. The run is
-    /// counted first and the end last, and a reader reads in the opposite order. So it finds no failed task without a
-    /// failed run, and no failed run without a run.
+    /// counted first and the end last, and a reader reads in the opposite order. So the reader finds no failed task
+    /// without a failed run, and no failed run without a run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);

@@ -37,7 +37,7 @@ pub(crate) use self::{
 };
 
 /// Atomics that order nothing, so the models need not see them: numbers that are handed out once, flags that stay set,
-/// and a mark that only its owner's drop reads.
+/// and a handle's flags for its own drop.
 pub(crate) mod process {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 }

@@ -6,13 +6,13 @@
 //! estimate of it, or for the next check of the wall clock if that is earlier ([`time`](crate::time)).
 //!
 //! The plan is the trigger's first moment later than [`after`](WallPlan::after). As long as the wall clock shows a time
-//! later than `after`, the plan stands, even if the clock was set: the moment is still ahead, or it has passed and the
-//! run is late. If the clock shows an *earlier* time, the trigger may have moments between that time and the plan. The
-//! trigger is then [asked again](Triggered::ask_again), if it allows that. So no thread has to notice that the clock
-//! was set.
+//! later than `after`, the plan stands, even if the clock has been set: either the moment is still ahead, or it has
+//! passed and the run is late. If the clock shows an *earlier* time, the trigger may have moments between that time and
+//! the plan. The trigger is then [asked again](Triggered::ask_again), if it allows that. So no thread has to notice
+//! that the clock has been set.
 //!
-//! A requested moment is on the executor's clock, and so is the end of a failure policy's delay. A task that waits for
-//! one of these instead [abandons](Triggered::leave_plan) its plan on the wall clock.
+//! A moment that a caller requests is on the executor's clock, and so is the end of a failure policy's delay. If a task
+//! waits for one of these, it [abandons](Triggered::leave_plan) its plan on the wall clock.
 //!
 //! # Ticks and offsets
 //!
@@ -51,7 +51,7 @@ pub(crate) struct Triggered {
 pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
-    /// When lateness begins: at the run's moment, or when the trigger was asked for its first run, if that is later.
+    /// When lateness begins: at the run's moment or, if a first run was already due when it was planned, at that time.
     late_from: SystemTime,
     /// What the wall clock showed when the run started; `None` until then.
     started: Option<SystemTime>,
@@ -113,7 +113,7 @@ pub(crate) struct WallView {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WallState {
-    /// The moment has come.
+    /// The moment has come, and the run is not put off.
     Due,
     /// The moment is ahead, or a gate has put the run off.
     Waits,
@@ -274,8 +274,8 @@ impl Triggered {
         Some(WallView { state, due, look: due.min(now.next_look()) })
     }
 
-    /// Like [`view_wall`](Self::view_wall). If the run is due, also notes the wall time as its start. Drops a gate's
-    /// delay that no longer applies.
+    /// Like [`view_wall`](Self::view_wall), but also updates the plan: notes the wall time as the run's start if the
+    /// run is due, and otherwise drops a gate's delay that no longer applies.
     pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
         let (view, plan) = (self.view_wall()?, self.wall.as_mut()?);
         match view.state {

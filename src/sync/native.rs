@@ -1,5 +1,6 @@
 //! The primitives for real use: `parking_lot`'s locks, the standard library's atomics and threads, and crossbeam's
-//! parker. (The standard library's is shared with user code, which could take a token that was meant for this crate.)
+//! parker. (The standard library's parker is shared with user code, which could take a token that was meant for this
+//! crate.)
 
 pub(crate) use scoped_tls::scoped_thread_local;
 use std::cell::Cell;
@@ -16,7 +17,7 @@ pub(crate) mod atomic {
     };
 }
 
-/// How many times a thread looks at a taken lock before it yields its core.
+/// How many times a thread looks at a taken lock before it leaves the waiting to `parking_lot`.
 const TURNS: u32 = 100;
 
 #[derive(Debug, Default)]

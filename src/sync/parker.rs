@@ -1,6 +1,6 @@
 //! How a thread spins, sleeps, and is woken.
 //!
-//! Each thread has one [`Parker`]. Other threads wake the thread with an ordinary [`Waker`], like an async task.
+//! Each thread has one [`Parker`]. Other threads wake the thread with an ordinary [`Waker`], as they wake async tasks.
 //!
 //! No wake-up is lost between the thread's last poll and its sleep: waking stores a token, and a park that finds one
 //! returns at once. So a late wake-up makes the *next* park return early, which is why every caller parks in a loop.
@@ -8,7 +8,7 @@
 //! # Adaptive spinning
 //!
 //! A thread needs a few microseconds to wake up, and tens of them if its core has gone idle. For a shorter wait,
-//! spinning is cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one it spins for as
+//! spinning is cheaper. So a thread learns from its recent waits ([`Parker::learn`]): after a short one it spins for as
 //! long as a wake-up costs, and after a long one only for half as long as before.
 //!
 //! # Wake-ups that are on their way
@@ -47,10 +47,10 @@ pub(crate) struct Parker {
     pub(crate) spin: Cell<Duration>,
 }
 
-/// A thread as other threads see it.
+/// The part of a [`Parker`] that other threads use.
 pub(crate) struct ParkedThread {
     unparker: Unparker,
-    /// How often the thread has been woken.
+    /// How many times the thread has been woken.
     wakes: AtomicU32,
     /// How many wake-ups the thread has noticed.
     noticed: AtomicU32,

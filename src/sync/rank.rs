@@ -1,4 +1,4 @@
-//! The order of the locks, and the check that every thread keeps it.
+//! The order of the locks, and the check that every thread keeps to it.
 //!
 //! Two threads that take two locks in opposite orders can wait for each other forever. So a thread takes a lock only if
 //! that lock comes after every lock that the thread holds. The page `docs/locks.md` lists each lock with its rank.
@@ -9,10 +9,11 @@
 //!
 //! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
-//! Debug builds record the places of the locks that each thread holds. Before a thread takes a lock, the check compares
-//! that lock's place with the last place on record. So a thread that breaks the order panics at once, even if no other
-//! thread contends for the locks. Release builds contain no field and no instruction for this. The same record is used
-//! to enforce two more rules: a thread that holds a lock neither runs user code ([`unwind`](crate::unwind)) nor parks.
+//! Debug builds record the place in this order of each lock that a thread holds. Before a thread takes a lock, the
+//! check compares that lock's place with the last place on record. So a thread that breaks the order panics at once,
+//! even if no other thread contends for the locks. Two more checks use the same record: a thread that holds a lock
+//! neither runs user code ([`unwind`](crate::unwind)) nor parks. Release builds contain no field and no instruction for
+//! any of this.
 
 /// The rank of the locks that a thread takes only while it holds no lock.
 pub(crate) const OUTERMOST: u8 = 0;
