@@ -8,9 +8,9 @@
 //!   code that decides is compiled once: it sees a [`Task`], which is a type-erased node, and, under the lock, the
 //!   node's [`Parts`].
 //! * A periodic task has a [`Plan`]: its schedule, its failure policy and its counts.
-//! * Only some tasks have [`Extras`] ([`cell`]), allocated when first needed: a name, waiters, a token, and the
-//!   [`extensions`], the features that decide whether and when the task runs. A plain task has none; with an eight-byte
-//!   closure it takes forty bytes.
+//! * Only some tasks have [`Extras`] ([`cell`]), allocated when first needed: among them a name, waiters, a token, and
+//!   the [`extensions`] (the features that decide whether and when the task runs). A plain task has no extras. A plain
+//!   one-shot task takes forty bytes if its closure takes eight.
 //!
 //! # From the worker to the closure
 //!
@@ -40,16 +40,16 @@
 //!
 //! # A result that no call will take
 //!
-//! Such a result is dropped with the node, once both the worker and the future have released the node. Other handles
-//! would keep the node alive. So a future that has made handles abandons the result when the future is dropped. A
-//! future of a `Result` does so even if it has made none, and an `Err` is then [reported](untaken).
+//! Such a result is dropped with the node, once both the worker and the future have released the node. Any other handle
+//! keeps the node alive, so when a future that has made handles is dropped, it abandons the result. A future of a
+//! `Result` does so even if it has made none, and an `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
 //! A queue slot locates a task's entry, so that cancelling takes O(log n). The future keeps the first slot. A task that
 //! is queued again or moved may get another slot, which its [`Plan`] or its [`Extras`] record in the same step, under
-//! the task's lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the
-//! queue compares sequence numbers, and never reuses one.
+//! the task's lock. If a worker has taken the entry by the time a thread uses the slot, the slot is out of date, which
+//! is harmless: the queue compares sequence numbers, and never reuses one.
 
 mod alarm;
 mod around;

@@ -1,13 +1,13 @@
-//! An alarm: a payload that calls a waker or a closure of this crate when its task is due.
+//! An alarm: a payload that, when its task is due, calls a waker, or a closure that this crate has made.
 //!
 //! The alarm of a [`Sleep`](crate::Sleep) waits in the executor's queue, and calls the sleeper's waker. The alarm of a
-//! time limit waits in the queue of the timer thread. An alarm is queued like any other task, so timers have the same
-//! order, precision, shutdown and prompt removal as tasks. But no hook, decorator or span surrounds an alarm.
+//! time limit waits in the queue of the timer thread. An alarm is queued like any other task, so timers are ordered and
+//! shut down like tasks, and are as precise and as promptly removed. But no hook, decorator or span surrounds an alarm.
 //!
 //! The worker or timer thread that takes an alarm sets it off. A thread that ends a sleeper's alarm early, in a
-//! shutdown or because the alarm was discarded, sets it off as well. The sleeper's next poll then finds out why it was
-//! woken. A sleeper that no longer waits takes its alarm out of the queue, and drops it. The queue's lock orders these
-//! steps, so a sleeper that finds its alarm gone has been or will be woken.
+//! shutdown or because the alarm was discarded, also sets the alarm off. The sleeper's next poll then finds out why it
+//! was woken. A sleeper that no longer waits takes its alarm out of the queue, and drops it. The queue's lock orders
+//! these steps, so a sleeper that finds its alarm gone has been or will be woken.
 
 use std::task::Waker;
 

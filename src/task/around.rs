@@ -1,7 +1,7 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
 //! A task has at most one [`Around`]. The worker takes it out of the node with the closure, and puts it back with the
-//! closure, so the next run gets it however this one ended.
+//! closure, so the next run has it however the previous run ended.
 //!
 //! A *decorator* is called once for each task, on the submitter's thread, and returns a wrapper, which is then called
 //! around each run. So the wrapper can carry the submitter's context into the run. A wrapper cannot forget to run the
@@ -71,8 +71,8 @@ pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
 
-/// The code around the runs of one task. It is called with the body, and calls the body once, unless it panics first.
-/// User code: no lock is held.
+/// The code around the runs of one task. It receives the body as an argument, and calls the body once, unless it panics
+/// first. This may run user code, so the caller holds no lock.
 pub(crate) struct Around(pub(super) Box<Surrounding>);
 
 impl Around {

@@ -1,10 +1,10 @@
 //! A task as its waiters see it. A waiter holds the task's future, or has cancelled the task and waits until the body
 //! has returned.
 //!
-//! Under the task's lock, a waiter checks whether the task has ended, and leaves its waker if not. Under the same lock,
-//! the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Cloning or dropping
-//! a waker runs user code, so a waiter clones its waker before it takes the lock, and a waker is dropped after the lock
-//! is released.
+//! Under the task's lock, a waiter checks whether the task has ended, and if it has not, registers a waker. Under the
+//! same lock, the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Cloning
+//! or dropping a waker runs user code, so a waiter clones its waker before it takes the lock, and a waker is dropped
+//! after the lock is released.
 
 use std::task::Waker;
 

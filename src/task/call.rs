@@ -10,8 +10,8 @@
 //!
 //! * [`start`](Call::start) decides whether the run may begin. First it asks the task's token, and the features that
 //!   may refuse the run ([`questions`](super::questions)). If the run may begin, the task is now *running*.
-//! * [`carry_out`](Call::carry_out) calls user code for the answer to a pending question, if there is one, and then
-//!   calls the closure with the code around it.
+//! * [`carry_out`](Call::carry_out) puts the pending question, if there is one, to user code, and then calls the
+//!   closure with the code around it.
 //! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: the closure, the result, or
 //!   nothing.
 //! * [`release`](Call::release) is called only if the node keeps nothing: it wakes the waiters, and drops the closure
@@ -19,8 +19,9 @@
 //! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops the values that are left.
 //!
 //! A closure that will not run again is dropped before the outcome is published, so a thread that has waited for the
-//! task finds the captures gone. One exception: when a series is cancelled during a run, its end is published at once.
-//! Its closure is dropped after `publish`, and the threads that wait for this drop are woken last.
+//! task finds the captures gone. One exception: the thread that cancels a running task publishes the end immediately.
+//! If the task was to be queued again, the worker drops the closure after `publish`. Last, it wakes the threads that
+//! wait for this drop.
 //!
 //! A run that is past its starting deadline, or that user code refuses, goes through the same steps, but the closure is
 //! not called.
@@ -53,10 +54,10 @@ pub(crate) struct Call<'a> {
     pub(crate) plan: Option<Plan>,
     pub(crate) outcome: RunOutcome,
     verdict: Verdict,
-    /// `false` if the run did not take place; `true` all the same if a panic of the trigger prevented the run.
+    /// `false` if the run did not take place. A panic of the trigger counts as a run.
     pub(crate) is_run: bool,
-    /// `true` if the series was cancelled during a run that another was to follow. Its closure is then dropped after
-    /// its end is published.
+    /// `true` if the task was cancelled during a run after which it was to be queued again. Its closure is then dropped
+    /// after its end is published.
     is_leaving: bool,
     /// What only some calls need; `None` in a call of a plain task, unless the task failed or was cancelled.
     pub(super) extras: Option<CallExtras>,
@@ -66,8 +67,8 @@ pub(crate) struct Call<'a> {
 pub(crate) struct CallExtras {
     /// The code around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// The moment for which a caller last requested the run. If the run was already due then, its lateness counts from
-    /// that moment.
+    /// The moment for which a caller last requested the run. Lateness counts from this moment, or from the planned one
+    /// if that is later.
     pub(crate) late_from: Option<Timestamp>,
     /// The question that user code is to answer before the closure is called.
     pub(crate) question: Option<Question>,
@@ -281,8 +282,8 @@ impl Call<'_> {
         self.finish(parts, ending)
     }
 
-    /// Ends the task after its last run, unless it was cancelled: as timed out if its time is up, otherwise with
-    /// `ending`.
+    /// Ends the task after its last run: as timed out if its time is up, otherwise with `ending`. A task that was
+    /// cancelled during the run stays cancelled.
     #[inline(always)]
     fn finish(&mut self, parts: &mut Parts<'_>, ending: Stage) -> ToStore {
         self.verdict = Verdict::Ended;
@@ -341,7 +342,7 @@ impl Call<'_> {
         ToStore::Body
     }
 
-    /// Moves the failure into the plan, if the node has the plan back and its trigger retries.
+    /// Moves the failure into the plan, if the plan is back in the node and its trigger retries.
     fn keep_failure(&mut self, parts: &mut Parts<'_>) {
         let Some(plan) = parts.plan() else { return };
         let unused = self.outcome.take_failure().and_then(|failure| plan.keep_failure(failure));
@@ -359,7 +360,7 @@ impl Call<'_> {
         }
     }
 
-    /// Counts the run, if it took place, and how the task ended; `ended` is `None` if the task goes on.
+    /// Counts the run, if it took place, and the end of the task; `ended` is `None` if the task goes on.
     #[inline(always)]
     fn count(&self, ended: Option<Ended>) {
         if self.is_run {
@@ -372,7 +373,7 @@ impl Call<'_> {
 
     // Last, with no lock held.
 
-    /// Wakes the waiters, and drops the closure or the result, neither of which the node keeps.
+    /// Wakes the waiters, and drops the closure and the result. Called only if the node keeps neither.
     #[cold]
     pub(super) fn release(&mut self, lent: &mut dyn Lent) {
         self.wake();

@@ -1,12 +1,13 @@
-//! The state under a task's lock: the content of its node, and beside it the parts that only some tasks have.
+//! What a task's lock protects: the content of its node, and the parts that only some tasks have.
 //!
 //! The type of the content depends on the user's closure. [`Content::open`] hides that type behind [`Parts`]: a copy of
-//! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes the decision back
-//! ([`Decided`]).
+//! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back the state, and any new
+//! extras, as the caller has decided ([`Decided`]).
 //!
-//! This file only moves values. It returns the values to drop and the wakers to call; the caller drops and calls them
-//! after releasing the lock. A thread that holds this lock takes no other lock, except those of an extension and,
-//! through a [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue.
+//! This file only moves values. It neither drops user values nor calls wakers; the callers do so after releasing the
+//! lock. A thread that holds this lock may also take the lock of a manual clock, those of an extension and, through a
+//! [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue. It takes no other
+//! lock.
 
 use std::task::Waker;
 
