@@ -1,19 +1,19 @@
 //! How a task ends other than by a run, and what every ended task leaves behind.
 //!
-//! The step that ends a task publishes its end, and takes out, under the same lock, the waiters and the values that
+//! Under the task's lock, the step that ends a task publishes the end, and takes out the waiters and the values that
 //! only some tasks have ([`Leftovers`]). After releasing the lock, the thread proceeds in this order:
 //!
 //! 1. It does the work that the extensions have deferred, such as work for other tasks.
-//! 2. If the task timed out, it cancels the task's token.
+//! 2. It cancels the task's token if the task timed out.
 //! 3. It wakes the waiters.
 //! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
 //!
-//! Waiters come before drops because the drop of a captured executor joins its workers, and one of them may be waiting
-//! for this very task. The task's entry leaves the queue after both, so the pool does not terminate before the drops
-//! are done. A thread that waited for the termination inside such a drop would wait for itself. Each thread knows which
-//! tasks' values it is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the entries
-//! of those tasks. Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop does not
-//! stop the others.
+//! The waiters are woken before the drops because the drop of a captured executor joins its workers, one of which may
+//! be waiting for this very task. The task's entry leaves the queue after both, so the pool does not terminate before
+//! the drops are done. A thread that waited for the termination inside such a drop would wait for itself. Each thread
+//! knows which tasks' values it is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes
+//! the entries of those tasks. Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one
+//! drop does not stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -73,7 +73,7 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Changes the state as requested. Returns `true` if the payload must empty the node. The task's lock is held.
+    /// Changes the state as requested. Returns `true` if the payload must empty the node. Called under the task's lock.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
         let found = parts.stage.cancel(reason);
@@ -96,8 +96,8 @@ impl End<'_> {
         self.note(found, parts)
     }
 
-    /// Notes in which state the request `found` the task. Takes out the leftovers, unless the request came too late.
-    /// Returns `true` if the closure is in the node.
+    /// Notes `found`, the state in which the request found the task. Takes out the leftovers, unless the request came
+    /// too late. Returns `true` if the closure is in the node.
     #[inline]
     fn note(&mut self, found: Cancellation, parts: &mut Parts<'_>) -> bool {
         self.found = found;
@@ -132,8 +132,8 @@ impl End<'_> {
         false
     }
 
-    /// Releases the leftovers, and calls `drop_taken`, which drops what the payload has taken out and returns the
-    /// failure if that was an `Err`. The caller holds no lock.
+    /// Releases the leftovers, and then calls `drop_taken` to drop what the payload has taken out of the node. If
+    /// `drop_taken` drops an `Err`, it returns the failure, which this then reports. The caller holds no lock.
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let _releasing = Releasing::enter(self.task);
         if let Some(rest) = self.rest.take() {
@@ -212,8 +212,8 @@ impl Task {
         found
     }
 
-    /// Ends the task as timed out, unless it has ended, or it is one-shot and its limit is no longer `limit`. A series
-    /// keeps `failure`, the run that took too long, as its last failure.
+    /// Ends the task as timed out, unless it has ended, or is a one-shot task whose limit is no longer `limit`. A
+    /// series keeps `failure`, the run that took too long, as its last failure.
     pub(crate) fn time_out(
         &self,
         limit: Timestamp,
@@ -250,7 +250,7 @@ impl Task {
 #[derive(Default)]
 pub(crate) struct Leftovers {
     pub(crate) deferred: Deferred,
-    /// Values that the caller drops one by one, holding no lock.
+    /// Values that [`release`](Self::release) drops one by one.
     pub(crate) values: Vec<Box<dyn Send>>,
     waiters: Vec<Waker>,
     token: Option<CancellationToken>,
@@ -280,8 +280,8 @@ impl Leftovers {
         Some(left)
     }
 
-    /// Does the deferred work, cancels the token if `timed_out`, wakes the waiters, and drops the values. No lock is
-    /// held.
+    /// Does the deferred work, cancels the token if `timed_out`, wakes the waiters, and drops the values. The caller
+    /// holds no lock.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
         let Self { deferred, values, waiters, token } = self;

@@ -17,15 +17,15 @@
 //!
 //! Before a run, the time limit comes first: it refuses a run whose time is up. The control precedes the features that
 //! need to know whether the run is an extra run, one that is not part of the schedule. The group precedes the gate: a
-//! member holds its permit while its gate is asked. A feature that may refuse a run comes before those that would then
-//! have something to give back.
+//! member holds its permit while its gate is asked. A feature that may refuse a run should come before those that
+//! acquire something for the run, and would then have to give it back.
 //!
 //! Features are called under the task's lock, so they call no user code and drop no user value. The worker puts a
 //! [`Question`] to user code later, with no lock held. Only [`after_body`](Extensions::after_body) is called with no
 //! lock held, and may call user code.
 //!
-//! A run that a feature puts off is *planned* for the new moment, and the runs after it are planned from there. A
-//! feature that leaves the run planned for its original moment keeps a record of that moment, and sets `Run::planned`.
+//! By default, a run that a feature puts off is *planned* for the new moment, and the runs after it are planned from
+//! there. To keep the original moment, a feature records it, and sets `Run::planned`.
 
 use super::{
     Plan, Task, call::Call, cell::Parts, end::Leftovers, observer::Points, plan::RunOutcome,
@@ -50,7 +50,7 @@ pub(crate) struct Core<'a> {
     pub(crate) name: &'a Option<Arc<str>>,
 }
 
-/// A question to user code, which the worker asks before it calls the closure, with no lock held.
+/// A question that the worker, holding no lock, puts to user code before it calls the closure.
 pub(crate) enum Question {
     /// To the trigger: when is the next run, now that the wall clock has been set back? The current run does not take
     /// place.
@@ -72,7 +72,7 @@ impl Question {
     }
 }
 
-/// Work that features put off until the thread has released the task's lock: for other tasks, or to drop values.
+/// Work that features defer until the thread has released the task's lock: work for other tasks, or dropping values.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
@@ -90,13 +90,13 @@ impl Deferred {
 /// How a task is to be queued again. The features change this in turn.
 pub(crate) struct Queuing {
     pub(crate) due: Timestamp,
-    /// Where the entry is to wait, and until when, if not simply until `due`.
+    /// Where the entry is to wait, and until when; `None` if it simply waits until `due`.
     pub(crate) elsewhere: Option<Timing>,
     pub(crate) why: Requeue,
     /// Why the task is to end instead of being queued.
     pub(crate) ends: Option<CancelReason>,
     pub(crate) deferred: Deferred,
-    /// Set by the gate: `true` if the task is waiting for the gate's answer.
+    /// Set by the gate: `true` if the gate has postponed its answer, and no worker has taken the answer yet.
     pub(crate) awaits_answer: bool,
     /// The schedule that a request has replaced, for the caller to drop with no lock held.
     pub(crate) replaced: Option<Schedule>,
@@ -124,7 +124,7 @@ pub(crate) struct Replan<'a> {
     /// The newly planned moment, even if it is the same as before; `None` if the plan stands.
     pub(crate) plan: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
-    /// Set by the gate: `true` if the task is still waiting for the gate's answer.
+    /// Set by the gate: as in [`Queuing::awaits_answer`], after the move.
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: &'a mut Deferred,
 }
@@ -141,7 +141,7 @@ pub(crate) struct Extensions {
     pub(crate) control: Option<Box<Control>>,
     pub(crate) group: Option<Box<Membership>>,
     pub(crate) gate: Option<Box<Gated>>,
-    /// The rule by which a shutdown keeps the task or ends it; `None` if the rule for tasks of its kind applies.
+    /// The rule that decides whether a shutdown keeps the task; `None` if the rule for tasks of its kind applies.
     pub(crate) at_shutdown: Option<AtShutdown>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,
@@ -193,7 +193,7 @@ impl Extensions {
         Ok(())
     }
 
-    /// Called when the body has returned, with no lock held.
+    /// Calls the features after the body has returned. The caller holds no lock, since this may call user code.
     pub(super) fn after_body(call: &Call<'_>) {
         if call.run.is_leased() {
             call.leave_leased();
@@ -240,7 +240,7 @@ impl Extensions {
         self.control.as_ref().is_some_and(|control| control.is_paused)
     }
 
-    /// Returns `true` if the time limit of a series' current run has cancelled that run's token, or is about to.
+    /// Returns `true` if the timer thread has cancelled the token of a series' current run, or is about to do so.
     pub(super) fn has_run_over_limit(&self) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.is_run_over)
     }
@@ -281,7 +281,7 @@ impl Parts<'_> {
         (!control.is_some_and(|control| control.is_extra_next)).then_some(look)
     }
 
-    /// Returns when the time of a one-shot task is up; `None` for a series, without a limit, or for a run by hand.
+    /// Returns when the time of a one-shot task is up; `None` for a series, a task without a limit, or a run by hand.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.extensions()?.limit.as_ref()?.expiry()
     }

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The hooks are the [observers](super::observer) that want the points around a run, and the failure handler is an
-//! observer that wants failures. A failed run is reported after its plan has said what follows, since the report
-//! includes that. All of this happens before the outcome is published, so a thread that sees a run's outcome knows that
-//! the run's hooks have returned. A hook that panics affects its own run only:
+//! observer that wants failures. A failed run is reported after its plan has been asked, since the report says when the
+//! next run is due. All of this happens before the outcome is published, so a thread that sees a run's outcome knows
+//! that the run's hooks have returned. A hook that panics affects its own run only:
 //!
 //! * *before* panics: the closure does not run, *after* is not called, and the run has failed with that panic.
 //! * *after* panics: the outcome stands, and the panic is reported.
@@ -21,14 +21,14 @@
 //!
 //! A capture or a result may panic when the crate drops it, and no caller could receive that panic: [`Drops`] reports
 //! it. A periodic task may end unexpectedly, because a run exceeded its time limit, another task displaced it, or no
-//! thread could be started for it. The failure handler and one error event report this ([`Hooks::tell_ended`]).
+//! thread could be started for it. This is reported to the failure handler and to `tracing` ([`Hooks::tell_ended`]).
 //!
 //! # No silent end
 //!
-//! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
-//! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]). If an `Err`
-//! ends a series, that line is written before the end is visible, because a thread that waits for the task might then
-//! exit the process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
+//! A program may have neither a handler nor a subscriber. Even then, the panic hook of `std` writes panics to standard
+//! error. Every other unexpected end of a periodic task gets one line there ([`Hooks::tell_unheard`]). If an `Err` ends
+//! a series, that line is written before the end becomes visible, because a thread that sees the end may exit the
+//! process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -52,24 +52,25 @@ use crate::{
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
-/// A closure on the stack of its worker, and the place for its result, as seen by code that is compiled once.
+/// A closure on the stack of its worker, and the place for its result, as seen by code that is not generic.
 pub(crate) trait Lent {
-    /// Calls the closure. User code: no lock is held.
+    /// Calls the closure, which is user code, so the caller holds no lock.
     fn run(&mut self) -> RunReport;
 
     /// Makes the value of a series whose trigger has no next run. Returns `false` if only a run can make it.
     fn exhaust(&mut self) -> bool;
 
-    /// Drops the closure, if it is there. User code: no lock is held.
+    /// Drops the closure, if it is there. May call user code, so the caller holds no lock.
     fn drop_body(&mut self);
 
-    /// Drops the result, if it is there. Returns the failure, if the result was an `Err`. User code: no lock is held.
+    /// Drops the result, if it is there. Returns the failure if it was an `Err`. May call user code, so the caller
+    /// holds no lock.
     fn drop_value(&mut self) -> Option<Failure>;
 }
 
 impl Hooks {
-    /// Calls the closure, with the hooks and the code around it. If the run fails, `fail` reports the failure, and
-    /// returns what follows. User code: no lock is held.
+    /// Calls the closure, with the hooks and the code around it. If the run fails, calls `fail`, which reports the
+    /// failure, and returns what `fail` returns. Calls user code, so the caller holds no lock.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
@@ -191,9 +192,9 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a series was ended by a failure that no observer heard of. Writes nothing if the
-    /// failure is a panic, which the panic hook has already reported there, or if the task was already ended or its
-    /// executor stopped.
+    /// Reports on standard error a failure that ends a series, when no observer has heard of it. Writes nothing if the
+    /// failure is a panic, which the panic hook has already written there, if the task had already ended, or if its
+    /// executor has been stopped.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
@@ -258,8 +259,8 @@ impl<'a> Drops<'a> {
         }
     }
 
-    /// Reports an `Err` that no call can take any more. Standard error gets no line about a cancelled task, since its
-    /// user asked for the end.
+    /// Reports an `Err` that no call can take any more. Standard error gets no line about a cancelled task, whose end
+    /// was requested or has its own report.
     #[cold]
     pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
         if let Some(hooks) = self.hooks {

@@ -2,8 +2,8 @@
 //!
 //! One list holds the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that no
 //! observer wants, the executor tests one bit and prepares nothing. The closures given to the builder's methods
-//! ([`Closures`]) are one observer on this list. Observers are user code, called with no lock held. A panic in one does
-//! not keep the others from being told, except in `before_run`, where it makes the run fail.
+//! ([`Closures`]) form one observer on this list. Observers are user code, called with no lock held. A panic in one
+//! does not keep the others from being told, except in `before_run`, where it makes the run fail.
 
 use std::{
     any::Any,
@@ -86,8 +86,8 @@ pub trait Observer: Send + Sync {
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Called when something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns
-    /// `true` if a person hears of it. If no observer returns `true`, and no `tracing` subscriber hears of it, a line
-    /// on standard error reports the unexpected end of a periodic task.
+    /// `true` if this brings it to a person's attention. If no observer returns `true`, and no `tracing` subscriber
+    /// hears of it, a line on standard error reports the unexpected end of a periodic task.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
@@ -97,7 +97,7 @@ pub trait Observer: Send + Sync {
     fn terminated(&self) {}
 }
 
-/// Does nothing when it is called.
+/// An observer that does nothing.
 impl Observer for () {}
 
 /// A run that has ended; the argument of [`Observer::run_ended`].
@@ -244,7 +244,7 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 struct Listed {
     points: Points,
-    /// For finding the observer by type. Declared before `observer`, which contains panics and must be dropped last.
+    /// For finding the observer by type. Declared before `observer`, which catches panics, and so must be dropped last.
     typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }
