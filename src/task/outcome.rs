@@ -5,8 +5,8 @@
 //! [`RunReport`]s. The conversion of an error is user code, so it takes place where the closure is called: with no lock
 //! held, and with panics caught.
 //!
-//! [`TaskOutput`] makes the compiler refuse a one-shot closure that returns a future, and say why. Such a closure has
-//! done nothing when it returns, and the body of the future would never run. Rust cannot say "not a future", but the
+//! [`TaskOutput`] makes the compiler refuse a one-shot closure that returns a future, and say why. Calling such a
+//! closure makes the future, but nothing would then run the future's body. Rust cannot say "not a future", but the
 //! futures of `async` blocks and functions have a property that hardly any other value has: they are not [`Unpin`].
 
 use std::{
@@ -82,7 +82,7 @@ pub enum Next {
     Planned,
     /// This run has named the moment of the next run. Boxed, so that a report is returned in registers.
     Named(Box<NamedRun>),
-    /// This was the last run, and it has left a value.
+    /// This was the last run, and it has returned the task's result.
     Nothing,
 }
 
@@ -90,10 +90,11 @@ pub enum Next {
 pub trait Report {
     type Value: Send + 'static;
 
-    /// Returns what follows, or why the run failed. The last run sets `value`. User code: no lock is held.
+    /// Returns what to do next, or why the run failed. Sets `value` if the run says that it was the last. Calls user
+    /// code, so the caller holds no lock.
     fn report(self, value: &mut Option<Self::Value>) -> RunReport;
 
-    /// Returns the result of a series whose trigger has no next run; `None` if only a run can return one.
+    /// Returns the result of a series whose trigger has no next run; `None` if only a run can return a result.
     fn exhausted() -> Option<Self::Value>;
 }
 

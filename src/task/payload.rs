@@ -1,8 +1,8 @@
 //! The payload: the one part of a task that depends on the closure's type.
 //!
-//! A task is a [`Node`]: one allocation with a lock around the closure, and later the result. The submitter makes it;
-//! all other code sees it as a [`Task`], without the types of the closure and the result. The future knows the type of
-//! the result, and passes in a place of that type to receive it.
+//! A task is a [`Node`]: one allocation, with a lock that protects the closure and later the result. The submitter
+//! makes it; all other code sees it as a [`Task`], without the types of the closure and the result. The future knows
+//! the type of the result. To claim the result, it passes in a place of that type.
 //!
 //! This file is compiled for each closure, in the user's crate. So it is small: it moves and drops closures and
 //! results, and calls closures. All decisions are made by code that is compiled once and sees only the rest of the node
@@ -11,23 +11,23 @@
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
 //! | [`call`](Payload::call) | [`Call::start`] decides, the closure is taken out | [`Call::carry_out`] calls it |
-//! | and then | [`Call::publish`] decides, closure or result is put in | [`Call::release`] drops what is left |
-//! | [`end`](Payload::end) | [`End::decide`] decides, closure or result is taken out | [`End::release`] drops it |
+//! | and then | [`Call::publish`] decides, the closure or result is put in | [`Call::release`] drops what is left |
+//! | [`end`](Payload::end) | [`End::decide`] decides, the closure or result is taken out | [`End::release`] drops it |
 //! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller gets it |
 //!
-//! Decision and move are one step under one lock, so closure and state never disagree. While user code runs, the
-//! closure is out of the node and no lock is held. The thread that took it out owns it alone, and drops it or puts it
-//! back.
+//! The decision and the move are one step under one lock, so the closure and the state never disagree. While user code
+//! runs, the closure is out of the node and no lock is held. The thread that took the closure out owns it alone, and
+//! drops it or puts it back.
 //!
-//! [`cell`](Payload::cell) gives access to everything that does not depend on the closure's type. It returns the same
-//! lock, with its content as a trait object. That costs no second allocation and needs no `unsafe`.
+//! [`cell`](Payload::cell) gives access to everything that does not depend on the closure's type. It returns the node's
+//! lock, with the content as a trait object. That costs no second allocation and needs no `unsafe`.
 //!
 //! # Sixteen bytes
 //!
 //! With an eight-byte closure, the lock of a plain one-shot task protects sixteen bytes: the closure, and before it one
 //! word with the state and a tag. No word is reserved for the [`Extras`]. When a task first needs extras, its content
-//! moves into a box with them, and its [`Slot`] holds the box from then on. So the code that decides works on a copy of
-//! the state. Before the node releases the lock, it writes the decision back, and puts new extras in.
+//! moves into a box with them, and its [`Slot`] holds the box from then on. So the deciding code works on a copy of the
+//! state. Before the node releases the lock, it writes the decision back and stores any new extras.
 
 use super::{
     call::{Call, ToStore},
@@ -72,10 +72,11 @@ pub(crate) trait Body: Send + Sized + 'static {
         None
     }
 
-    /// Calls the closure, and consumes it if it runs once. The last run sets `value`. User code: no lock is held.
+    /// Calls the closure, which is user code, so the caller holds no lock. Consumes a one-shot closure. Sets `value` if
+    /// the run returns the task's result.
     fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> RunReport;
 
-    /// Returns the result of a series whose trigger has no next run; `None` if only a run can return one.
+    /// Returns the result of a series whose trigger has no next run; `None` if only a run can return a result.
     fn exhausted() -> Option<Self::Value> {
         None
     }
@@ -83,10 +84,11 @@ pub(crate) trait Body: Send + Sized + 'static {
     /// `true` if the body acts even when its task ends without a run, and so must not simply be dropped.
     const ACTS_UNRUN: bool = false;
 
-    /// Drops the body of a task that was ended while it waited; an alarm acts instead. User code: no lock is held.
+    /// Drops the body of a task that was ended while it waited; an alarm goes off instead. Calls user code, so the
+    /// caller holds no lock.
     fn will_not_run(self) {}
 
-    /// Carries out the call ([`Call::carry_out`]). An alarm is called in any case, with nothing around it.
+    /// Carries out the call ([`Call::carry_out`]). An alarm is called without questions, hooks or code around it.
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
@@ -313,7 +315,7 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Publishes the outcome, and puts the closure or the result into the node. Returns `false` if it keeps neither.
+    /// Publishes the outcome, and puts the closure or result into the node. Returns `false` if the node keeps neither.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
         let publish = |parts: &mut Parts<'_>| call.publish(parts);

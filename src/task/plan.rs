@@ -2,11 +2,11 @@
 //!
 //! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So
 //! while the task waits, any thread may change the plan, under the task's lock. While the task runs, only that worker
-//! may; a change that another thread requests meanwhile waits in [`control`](crate::feature). The worker asks the
-//! trigger with no lock held, because a trigger is user code.
+//! may change the plan; a change that another thread requests meanwhile waits in [`control`](crate::feature). The
+//! worker asks the trigger with no lock held, because a trigger is user code.
 //!
-//! A thread that takes a plan out for good drops it only after releasing the lock, because the user's trigger is
-//! dropped with it.
+//! A thread that takes a plan out for good drops it only after releasing the lock, because dropping a plan also drops
+//! the user's trigger.
 
 use std::{mem, time::Duration};
 
@@ -31,7 +31,7 @@ pub(crate) enum RunOutcome {
     Again(Timestamp),
     /// The run failed, and the next one is planned for this moment.
     Failed(Timestamp, Failure),
-    /// This was the last run, because the trigger has no next one. The payload knows whether there is a value.
+    /// This was the last run, because the trigger has no next run. The payload knows whether there is a value.
     Exhausted,
 }
 
@@ -89,8 +89,8 @@ impl Plan {
         if self.are_counted { self.skipped } else { 0 }
     }
 
-    /// Returns the reason to refuse a task with this plan, if there is one: for instance, the backoff is never longer
-    /// than the period, and so would have no effect.
+    /// Returns the reason to refuse a task with this plan, if there is one. For instance, a backoff that is never
+    /// longer than the period would have no effect.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         let waits = self.policy().longest_back_off().zip(self.schedule.regular());
         let is_in_vain = waits.is_some_and(|(longest, regular)| longest <= regular);
@@ -235,8 +235,8 @@ impl Plan {
         next.max(later)
     }
 
-    /// Keeps the failure of a run that is not the last, if the trigger retries. Returns the earlier failure, or this
-    /// one if it is not kept, to be dropped with no lock held.
+    /// Keeps the failure of a run that is not the last, if the trigger retries. Returns the failure that is not kept
+    /// (the earlier or this one), for the caller to drop with no lock held.
     pub(super) fn keep_failure(&mut self, failure: Failure) -> Option<Failure> {
         if self.retries() { self.last_failure.replace(failure) } else { Some(failure) }
     }

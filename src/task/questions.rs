@@ -1,21 +1,21 @@
 //! The questions before a run: may it take place?
 //!
 //! 1. Under the task's lock, the worker asks the token, and then the [extensions](super::extensions), before it takes
-//!    the closure out. Each extension lets the run begin, refuses it, or notes a question to user code.
-//! 2. With no lock held, the worker puts the noted question to user code. The task is *running* by then, so what races
-//!    with a run races with a question in the same way.
-//! 3. Last, and also before a question about the run, the worker applies the policy for missed runs: a run that is
-//!    *overdue*, past its starting deadline, is [left out](Call::be_in_time). The plan goes on as after a run, and the
-//!    task waits again.
+//!    the closure out. Each extension lets the run begin, refuses it, or notes a question for user code.
+//! 2. With no lock held, the worker puts the noted question to user code. The task is *running* by then, so a
+//!    cancellation, for instance, has the same effect during the question as during a run.
+//! 3. The worker applies the policy for missed runs last and, if user code is asked about the run, also before that
+//!    question. A run that is *overdue*, past its starting deadline, is [left out](Call::be_in_time). The plan goes on
+//!    as after a run, and the task waits again.
 //!
-//! [`CallExtras`](super::call::CallExtras) keeps what is noted meanwhile; most runs of plain tasks have no such extras.
+//! [`CallExtras`](super::call::CallExtras) keeps what these steps note; most calls of plain tasks have no extras.
 
 use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
 
 impl Call<'_> {
-    /// Asks the token of the task, and then its extensions, whether the run may begin. If not, fails with the verdict.
-    /// If so, gives the call the task's name, and the code around the closure.
+    /// Asks the task's token, and then the task's extensions, whether the run may begin. If not, fails with the
+    /// verdict. If so, gives the call the task's name, and the code around the closure.
     #[inline(never)]
     pub(super) fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
         if parts.is_called_off() {
@@ -47,8 +47,8 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives the task back to its worker without running it. The worker ends the task: as cancelled by its token, as
-    /// timed out, or for `reason`.
+    /// Gives the task back to its worker without running it. The worker ends the task: as cancelled if its token was,
+    /// as timed out if its time is up, and otherwise for `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())

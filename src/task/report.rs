@@ -41,7 +41,7 @@ pub enum FailureSource {
     Starvation,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout). If the
     /// [policy](crate::FailurePolicy) stops the task at the first failure, the task has
-    /// [ended](FailureReport::is_final). If not, the run has failed, and the policy decides.
+    /// [ended](FailureReport::is_final). If not, the run has failed, and the policy decides what follows.
     TimeLimit,
     /// No code failed: a periodic task has ended, because another task [displaced
     /// it](crate::RejectedTask::discard_oldest), or because, after a shutdown, its executor had no worker left and
@@ -110,8 +110,8 @@ pub struct FailureReport<'a> {
     pub(super) source: FailureSource,
     pub(super) task: &'a Subject,
     pub(super) failure: &'a Failure,
-    /// How long after the end of the failed run the next one is due: `Duration::MAX` if no moment is planned for it.
-    /// `None` if no run is to follow, or if none failed.
+    /// How long after the end of the failed run the next one is due; `Duration::MAX` if no moment is planned for it.
+    /// `None` if no run is to follow, or if no run failed.
     pub(super) again: Option<Duration>,
 }
 
@@ -126,8 +126,8 @@ fn in_one_line(text: &str) -> String {
 }
 
 impl FailureReport<'_> {
-    /// Writes to standard error what has happened, and what follows. A failed write is ignored, as by the panic hook of
-    /// `std`; `eprintln` would panic.
+    /// Writes to standard error what has happened, and what follows. Ignores a failed write, as the panic hook of `std`
+    /// does; `eprintln` would panic.
     pub(super) fn print(&self, what_follows: &str) {
         let line = format!("punctual: {self}; {what_follows}");
         let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());

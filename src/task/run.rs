@@ -27,8 +27,8 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
-    /// The planned moment. At first it is the deadline of the queue entry, at which a worker may only have to check
-    /// the clock or to ask user code again.
+    /// The planned moment. At first it is the deadline of the queue entry, which may be another moment: one at which a
+    /// worker only checks the clock or asks user code again.
     pub(crate) planned: Cell<Timestamp>,
     /// When the worker took the task or, if user code was asked about the run, when that code let the run begin.
     pub(crate) started: Cell<Timestamp>,
@@ -36,9 +36,9 @@ pub(crate) struct Run {
     pub(super) missed: Cell<u64>,
     /// How many of the missed runs the statistics have already counted.
     pub(super) counted: Cell<u64>,
-    /// How many runs in a row have failed, this one included; zero if this one has not.
+    /// How many runs in a row have failed, this one included; zero if this run has not failed.
     pub(super) failures: Cell<u32>,
-    /// 1 plus how many runs in a row had failed before this one.
+    /// 1 plus the number of runs in a row that failed before this one.
     pub(super) attempt: Cell<u32>,
     /// `true` for an extra run, beside the schedule.
     pub(crate) is_extra: Cell<bool>,
@@ -185,8 +185,8 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the context of the calling thread's innermost run, without the extensions, since the caller may keep it
-    /// after the run.
+    /// Returns the context of the calling thread's innermost run, without the extensions, since the caller may keep the
+    /// context after the run.
     pub(crate) fn watched() -> Option<TaskContext> {
         Self::with_current(|run| TaskContext {
             extensions: RunExtensions::default(),
