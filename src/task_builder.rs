@@ -1,6 +1,6 @@
-//! [`TaskBuilder`]: the settings of a task before it is submitted, and the methods that submit it. Each of these makes
-//! a node from the closure and [launches](launching) it. Only the code that makes the node and the future is compiled
-//! per closure.
+//! [`TaskBuilder`]: the settings of a task before it is submitted, and the methods that submit it. Each of these
+//! methods makes a node from the closure and [launches](launching) it. Only the code that makes the node and the future
+//! is compiled per closure.
 
 mod launching;
 
@@ -42,14 +42,14 @@ use crate::{
 pub struct TaskBuilder<'a> {
     pub(crate) pool_refs: &'a Arc<PoolRefs>,
     name: Option<Arc<str>>,
-    /// `None` means the default of the method.
+    /// `None` means the default of the method that submits the task.
     missed: Option<MissedRuns>,
     /// `None` means `stop`, or `resume` if the trigger retries.
     on_failure: Option<FailurePolicy>,
     /// `None` means the default of the executor.
     warn_after: Option<Duration>,
     pub(crate) requested: Requested,
-    /// `true` if the submission fails at once, without asking the handler, when the pool does not admit the task.
+    /// `true` if a refused submission fails at once, and no rejection handler is asked.
     aborts: bool,
 }
 

@@ -230,14 +230,14 @@ impl Clock {
         Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
-    /// Changes the state of a manual clock; does nothing on the system's.
+    /// Changes the state of a manual clock; does nothing on the system clock.
     fn tell(&self, news: fn(&mut ClockState)) {
         if let Some(manual) = self.manual() {
             manual.change(news);
         }
     }
 
-    /// Counts a worker. Called by the thread that is about to start it.
+    /// Counts a worker that the calling thread will start, or the calling thread itself if it drives an executor.
     pub(crate) fn worker_starts(&self) {
         self.tell(|state| state.workers += 1);
     }
@@ -248,7 +248,7 @@ impl Clock {
         parker.works_for.replace(self.address())
     }
 
-    /// Returns the address of a manual clock; zero for the system's.
+    /// Returns the address of a manual clock; zero for the system clock.
     pub(crate) fn address(&self) -> usize {
         self.manual().map_or(0, ManualClock::address)
     }
@@ -270,7 +270,7 @@ impl Clock {
     }
 }
 
-/// One wait of a thread. The thread drops this value when it has its answer.
+/// One wait of a thread, of one or more sleeps. The thread drops this value when the wait is over.
 pub(crate) struct Wait<'a> {
     clock: &'a Clock,
     pub(crate) parker: &'a Parker,
@@ -313,11 +313,11 @@ impl From<ManualClock> for Clock {
     }
 }
 
-/// The largest slack that a thread asks for: with more than the system can represent, a timer would never fire.
+/// The largest slack that a thread asks for. If it asked for more than the system can represent, no timer would fire.
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
-/// Sets the timer slack of the calling thread through a file in procfs; zero restores the thread's default slack. Does
-/// nothing on systems other than Linux, without the `timer-slack` feature, or if the system refuses.
+/// Sets the timer slack of the calling thread through a file in procfs; zero restores the thread's default slack. Has
+/// an effect only on Linux with the `timer-slack` feature, and ignores a refusal by the system.
 pub(crate) fn set_timer_slack(slack: Duration) {
     if !cfg!(all(target_os = "linux", feature = "timer-slack")) {
         return;

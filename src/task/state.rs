@@ -16,8 +16,8 @@
 //!   `Claimed`. A series whose trigger has no next run has completed, with a result or without ([`Stage::EXHAUSTED`]);
 //!   a call with retries that has no attempt left has failed.
 //!
-//! Each move is made under the task's lock, and its result tells the caller what to *do*: take the closure out, or
-//! discard the result. The [`payload`](super::payload) moves the closure and the result in the same step.
+//! Each move is made under the task's lock, and its return value tells the caller what to *do*: take the closure out,
+//! or discard the result. In the same step, the [`payload`](super::payload) moves the closure or the result.
 //!
 //! # Cancelling races with running
 //!
@@ -110,8 +110,8 @@ impl Stage {
         goes_on
     }
 
-    /// Ends a run that was not the last. Returns `false` if the task was cancelled during the run. The caller then
-    /// drops the body, and calls [`body_returns`](Self::body_returns); until that call, the body counts as running.
+    /// Ends a run that was not the last. Returns `false` if the task was cancelled during the run; the caller then
+    /// drops the body, and calls [`body_returns`](Self::body_returns). Until that call, the body counts as running.
     pub(super) fn rest(&mut self) -> bool {
         let goes_on = *self == Self::RUNNING;
         if goes_on {
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
     }
 
-    /// A cancelled stage tells for which reason the task was cancelled.
+    /// A cancelled stage says why the task was cancelled.
     #[test]
     fn each_reason_comes_back() {
         for (reason, _) in CancelReason::ALL {

@@ -13,11 +13,11 @@ pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing: the task had ended before, and was not run.
+    /// Nothing: the task had already ended, and did not run.
     TooLate,
     /// Enter the end into the pool's log: the task has ended with this run, or was cancelled during it.
     Ended,
-    /// Report that the task's time limit expired: during the run, or before it, so that the run did not take place.
+    /// Report that the task's time limit expired, either during the run or before it could begin.
     TimedOut,
     /// End the task as cancelled, for this reason. Its token was cancelled, or a feature or a shutdown ends it.
     Cancelled(CancelReason),

@@ -18,9 +18,9 @@ pub(crate) struct WorkerContext {
     pub(crate) extensions: RefCell<RunExtensions>,
     /// The failure with which code around the body has overruled the current run.
     pub(super) overruled: Cell<Option<Failure>>,
-    /// The id of the task whose run was last planned on the wall clock, and the planned moment.
+    /// The id of a task, and the moment of the wall clock for which its last run on this worker was planned.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names of a run's task and group, for observers. The next run of the same task need not copy them again.
+    /// The names of a task and its group, as last noted for observers. The task's next run need not copy them again.
     names: RefCell<Names>,
     named: Cell<u64>,
 }

@@ -1,15 +1,17 @@
 //! Launching: how a node made from a closure gets its settings, and enters its pool.
 //!
-//! A plain task goes straight into the queue ([`schedule`], [`execute`]) if its pool has all its workers and adds
-//! nothing to tasks, and no subscriber listens. Every other task goes through [`TaskBuilder::launch`], which takes
-//! these steps:
+//! A task without settings, submitted by [`schedule`] or [`execute`], goes straight into the queue if its pool has all
+//! its workers and adds nothing to tasks, and no subscriber listens. Every other task goes through
+//! [`TaskBuilder::launch`], which takes these steps:
 //!
 //! 1. The submitter announces itself to the task's group, which cannot terminate until the submission is over. A task
 //!    that is refused in this step or the next still gets its extensions, since the error hands it back ready to run.
-//! 2. The submitter starts a worker if one is missing, and the timer thread if the task has a limit. It calls the
-//!    executor's decorator, whose panic it passes on, and gives the task its extensions and the code around its runs.
+//! 2. The submitter starts a worker if one is missing, and ensures that the timer thread runs if the task has a time
+//!    limit. It calls the executor's decorator, whose panic it passes on, and gives the task its extensions and the
+//!    code around its runs.
 //! 3. The pool admits the task. From here on it may run, be cancelled, and end.
-//! 4. The submitter enters the task into its group, and arms its limit. Neither affects a task that has already ended.
+//! 4. The submitter enters the task into its group, and arms the time limit of a one-shot task. Neither step affects a
+//!    task that has already ended.
 
 use std::{
     panic::{self, Location},
@@ -131,7 +133,7 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Gives a task the parts that only some tasks have. If the decorator panics, fails with that panic.
+    /// Gives a task the parts that only some tasks have. Fails with the panic's payload if the decorator panics.
     #[track_caller]
     pub(super) fn extend(
         self,
