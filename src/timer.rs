@@ -13,14 +13,14 @@
 //!
 //! [`Statistics`](crate::Statistics) counts an entry among the tasks. The executor's
 //! [bound](crate::Builder::max_pending) counts it but never refuses it, and no hook, decorator or rejection handler
-//! sees it. A shutdown treats it like a delayed task: it keeps the entry, or ends it at once with [`TimerStopped`].
+//! sees it. A shutdown treats an entry like a delayed task: the entry stays, or ends at once with [`TimerStopped`].
 //!
 //! # Why no wake-up is lost
 //!
-//! The alarm in the queue calls its waker, unless the timer has taken the alarm out ([`task`](crate::task)). A poll
-//! before the deadline looks for the alarm. If the alarm is there, it has yet to go off. If it is gone and the deadline
-//! has still not come, the pool has ended it, since no worker takes it before its deadline. A reset that does not find
-//! the alarm forgets it.
+//! An entry holds an alarm, which calls the waker unless the timer has taken the entry out (`task::alarm`). A poll
+//! before the deadline looks for the entry. If it is there, the alarm has yet to go off. If it is gone and the deadline
+//! has still not come, the pool has ended the entry, since no worker takes an entry before its deadline. A reset that
+//! does not find the entry forgets it, and the next poll makes another.
 
 use std::{
     error::Error,
@@ -147,11 +147,11 @@ impl Handle {
 pub struct Sleep {
     pool_ref: PoolRef,
     deadline: Timestamp,
-    /// The alarm in the queue, from the poll that queued it until a call takes it out or finds it gone.
+    /// The entry in the queue, from the poll that made it until a call takes it out or finds it gone.
     entry: Option<(Ticket, WakerId)>,
 }
 
-/// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive, so no
+/// The identity of a waker, as [`Waker::will_wake`] compares it. The entry in the queue keeps that waker alive, so no
 /// other waker can have the same addresses.
 type WakerId = (usize, usize);
 
@@ -191,8 +191,8 @@ impl Sleep {
     }
 
     /// Moves the deadline, and the entry with it. If the entry is gone, its waker has been called, or is about to be,
-    /// and the next poll makes another entry. An entry that may not move later, because the executor was shut down,
-    /// stays where it is. It goes off too early, and the poll that it causes fails with [`TimerStopped`].
+    /// and the next poll makes another entry. After a shutdown, an entry cannot move to a later deadline, so it stays
+    /// where it is. It goes off too early, and the poll that it causes fails with [`TimerStopped`].
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {

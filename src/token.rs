@@ -3,8 +3,8 @@
 //! A token is one flag that is never lowered, and a list of its waiters' wakers. The token of a task has a *parent*,
 //! the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and a waiter
 //! is on both lists. (A child of a task's token has two ancestors, so a reader checks three flags, and a waiter is on
-//! three lists.) So no parent has a list of children to maintain, and a task that never asks for its token costs
-//! nothing (`task::cell::Extras`).
+//! three lists.) So no parent has a list of children to maintain, and a task that never asks for its token pays nothing
+//! for it (`task::cell::Extras`).
 //!
 //! The cancelling thread raises the flag and then takes the list; a waiter checks the flag and is listed in one step,
 //! under the list's lock ([`Watched`]). So no wake-up is lost.
@@ -59,8 +59,8 @@ pub struct CancellationToken {
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
     /// `true` if a timer thread cancels the token at its time limit. On a manual clock the timer thread may be late, so
-    /// a thread that checks the token also reads the clock. Without a timer thread, a thread that waits also wakes at
-    /// the limit to read it.
+    /// a thread that checks the token also reads the clock. Without a timer thread, a waiting thread also wakes at the
+    /// limit to read the clock.
     has_timer_thread: bool,
 }
 
@@ -89,7 +89,8 @@ impl CancellationToken {
         Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
-    /// Makes a token that no timer thread cancels: a check of it, or of a child, compares the limit with the clock.
+    /// Makes a token that no timer thread cancels. The token, and each child of it, counts as cancelled once the clock
+    /// reaches its own limit.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
@@ -113,7 +114,8 @@ impl CancellationToken {
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
 
-    /// Returns `true` if a thread cancelled this very token; its parent, and the moment of a time limit, do not count.
+    /// Returns `true` if a thread has cancelled this very token. A cancelled parent does not count, nor does a time
+    /// limit that has come but on which no thread has acted yet.
     pub(crate) fn is_raised_itself(&self) -> bool {
         self.own.is_raised()
     }
@@ -190,7 +192,7 @@ impl CancellationToken {
         limit < Timestamp::NEVER && limit <= self.clock.read()
     }
 
-    /// Returns when a waiting thread has to check the clock; `NEVER` if a timer thread cancels the token.
+    /// Returns the moment at which a waiting thread has to check the clock; `NEVER` if it need not.
     pub(crate) fn end_of_waits(&self) -> Timestamp {
         if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }

@@ -139,7 +139,7 @@ mod events {
         level <= LevelFilter::current() && ask_subscriber(ask)
     }
 
-    /// Asks the subscriber. Kept out of line, since without a subscriber it is never called.
+    /// Asks the subscriber; a panic counts as `false`. Out of line, since no call comes here without a subscriber.
     #[cold]
     fn ask_subscriber(ask: impl FnOnce() -> bool) -> bool {
         contain(ask).map_err(discard).unwrap_or(false)

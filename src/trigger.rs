@@ -15,7 +15,7 @@
 //!
 //! Rates and delays are measured on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall
 //! clock ([`Due::Wall`]): the task never runs before that clock shows its moment, and its executor notices within 30 s
-//! that the clock was set or the machine slept. A calendar's trigger reads [`TriggerContext::after_wall`], which is
+//! that the clock was set or the machine slept. A calendar trigger reads [`TriggerContext::after_wall`], which is
 //! `after` on the wall clock.
 //!
 //! # A trigger is user code
@@ -570,8 +570,8 @@ impl<G: Trigger> Trigger for Tolerance<G> {
     }
 }
 
-/// Returns the number in `from..=to` that is divisible by the greatest power of two: `to`, with all bits cleared below
-/// the highest one in which it differs from `from - 1`.
+/// Returns the number in `from..=to` that is divisible by the greatest power of two. It is `to`, with all bits cleared
+/// below the highest bit in which `to` and `from - 1` differ.
 fn roundest(from: u64, to: u64) -> u64 {
     let differ = from.wrapping_sub(1) ^ to;
     differ.checked_ilog2().map_or(0, |bit| to >> bit << bit)

@@ -16,18 +16,18 @@
 //! # Automatic advance
 //!
 //! With [`ManualClock::set_auto_advance`] the clock advances by itself once at least one thread *waits*, and all
-//! waiting threads and all workers are on the list and have not been woken ([`ClockState::go_on`]). A thread that is
-//! not a worker of the clock's executors waits from its first sleep until it has its answer. The clock always counts
-//! such threads.
+//! waiting threads and all workers are on the list and have not been woken ([`ClockState::go_on`]). In this sense, a
+//! thread that is not a worker of the clock's executors waits from its first sleep until it has its answer. The clock
+//! counts such threads even while automatic advance is off.
 //!
 //! * **No jump is missed.** The condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
 //!   ends, or automatic advance is switched on. If it is true but there is no deadline, a new alarm can bring one. A
 //!   thread that does any of this checks the condition before it releases the lock, and moves the clock if it is true.
 //! * **No jump is too early.** The call that wakes a thread makes the condition false, and it stays false until the
 //!   woken thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
-//! * **The clock stops at no stale deadline.** A worker may be asleep until the deadline of a task that has since been
-//!   cancelled. So before each jump the clock wakes all sleepers once. They check again and go back to sleep, and the
-//!   last of them moves the clock.
+//! * **The clock never stops at a stale deadline.** A worker may be asleep until the deadline of a task that has since
+//!   been cancelled. So before each jump the clock wakes all sleepers once. Each of them checks again whether it has
+//!   anything to do. The last to go back to sleep moves the clock.
 //!
 //! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not call such a
 //! waker, so a thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
@@ -146,7 +146,7 @@ impl ClockState {
         }
     }
 
-    /// Returns the first deadline after now, or `NEVER`. A sleeper whose deadline has come has been woken.
+    /// Returns the next deadline, or `NEVER`. Ignores sleepers whose deadline has come, since they have been woken.
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
@@ -413,7 +413,7 @@ impl ManualClock {
         }
     }
 
-    /// Changes the state. Then, if the clock may advance by itself, advances it and calls the wakers of alarms.
+    /// Changes the state. Then, if the clock may advance by itself, advances it and calls the wakers that are due.
     pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);

@@ -1,7 +1,7 @@
 //! Lists of wakers, for waiters and for alarms.
 //!
-//! A list is sorted by moment; wakers with equal moments are in order of arrival. Waiters for something other than a
-//! moment all have the same moment.
+//! A list is sorted by moment; wakers with equal moments are in order of arrival. Waiters that have no moment of their
+//! own, such as those for a result, all get the same one.
 //!
 //! ```text
 //!   moment  10  20  20   ∞   ∞   ∞   ∞

@@ -6,12 +6,12 @@
 //! 30 s late after the clock was set ahead or the machine slept.
 //!
 //! A thread reads the monotonic clock first, and then the wall clock. If it is preempted in between, the estimate is
-//! too early, which a check corrects; it is never too late.
+//! too early, which a check corrects; the estimate is never too late.
 //!
-//! A time daemon (NTP) slews the wall clock, so that it runs a little faster or slower. On Linux it slews the monotonic
-//! clock with it (`clock_gettime(2)`). Elsewhere a slew of 500 ppm amounts to 15 ms between two checks. Apart from
-//! slewing, the two clocks diverge only in steps: when the wall clock is set, at a leap second, and while the machine
-//! sleeps.
+//! A time daemon (NTP) slews the wall clock, so that it runs a little faster or slower. On Linux the same slew applies
+//! to the monotonic clock (`clock_gettime(2)`). Elsewhere a slew of 500 ppm amounts to 15 ms between two checks. Apart
+//! from slewing, the two clocks diverge only in steps: when the wall clock is set, at a leap second, and while the
+//! machine sleeps.
 
 use std::time::{Duration, SystemTime};
 
@@ -49,7 +49,7 @@ impl Clock {
         }
     }
 
-    /// Returns what the wall clock shows at a timestamp, past or future, unless it is set between then and now.
+    /// Returns what the wall clock shows at a timestamp, past or future, if it is not set between then and now.
     pub(crate) fn wall_at(&self, timestamp: Timestamp) -> SystemTime {
         let (now, wall) = self.read_both();
         let shown = wall.checked_sub(now.since(timestamp));
