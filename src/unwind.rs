@@ -3,24 +3,25 @@
 //! User code (a task's closure, its captures, its result, the payload of a panic, a waker) may panic, block or call
 //! back into the crate. Three rules hold.
 //!
-//! 1. Only this module calls and drops user code, except for code whose panic may reach the caller: a waker's clone, a
-//!    rejection handler, and a predicate or an iterator that the caller passes.
-//! 2. **No lock is held.** Debug builds assert it here.
+//! 1. Only this module calls or drops user code, except for code whose panic may reach the caller: for example a
+//!    waker's clone, a rejection handler, a trigger during a submission, or a predicate that the caller passes.
+//! 2. **A thread that calls or drops user code holds no lock.** Debug builds assert it here. Only the `clone` of a
+//!    [`CheapClone`](crate::delay_queue::CheapClone) element is called under a lock.
 //! 3. A panic becomes a value, which is dropped if no caller can receive it; the panic hook has already reported it.
-//!    Dropping a payload runs user code too: if that panics, the second payload is leaked, lest this go on forever.
+//!    Dropping a payload runs user code too: if that panics, the second payload is leaked, which ends the chain.
 //!
 //! # The one panic that cannot be contained
 //!
-//! The call itself drops the captures of a one-shot closure. If the body panics *and* the same unwinding drops a
-//! capture whose drop panics, Rust aborts the process. The captures of a periodic closure outlive each call, so even
-//! such a panic is contained.
+//! The call itself drops the captures of a one-shot closure. If the body panics *and* the drop of a capture panics
+//! during the unwinding, Rust aborts the process. The captures of a periodic closure outlive each call, so a panic from
+//! their drops is contained, even if the body has panicked.
 //!
 //! # Where a panic began
 //!
 //! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the user's code:
 //! that code may have caught others, or resumed one. So the hook records each panic that begins in a call to
-//! [`contain_noted`], which then looks up the one that it has caught. The first executor whose observers want failures
-//! installs the hook ([`note_locations`]). After recording a panic, it calls the hook that it replaced.
+//! [`contain_noted`]. That function then looks up the panic that it has caught. The first executor with an observer of
+//! failures installs the hook ([`note_locations`]). After recording a panic, the hook calls the one that it replaced.
 
 use std::{
     any::{Any, TypeId},
@@ -55,7 +56,7 @@ pub(crate) fn contain<R>(call: impl FnOnce() -> R) -> Result<R, PanicPayload> {
     panic::catch_unwind(AssertUnwindSafe(call))
 }
 
-/// Drops user values. A panic goes no further.
+/// Drops a value, which may run user code. A panic goes no further.
 #[inline]
 pub(crate) fn discard<T>(value: T) {
     // Also for values that need no drop, because another type in their place may.
@@ -78,7 +79,7 @@ fn discard_payload(payload: PanicPayload) {
     }
 }
 
-/// Drops user values. A panic is passed to `lost`, and goes no further.
+/// Drops a value, which may run user code. A panic is passed to `lost`, and goes no further.
 // Always inlined: a worker drops each task in this way, and mostly just decrements a reference count.
 #[inline(always)]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce(Panic)) {
@@ -169,7 +170,7 @@ pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     }
 }
 
-/// User code that a user can replace while an executor runs: its thread factory, and its rejection handler.
+/// User code that can be replaced while an executor runs: a thread factory or a rejection handler.
 pub(crate) struct Replaceable<T: ?Sized>(Mutex<Callback<T>>);
 
 impl<T: ?Sized> Replaceable<T> {

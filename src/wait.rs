@@ -5,11 +5,12 @@
 //! waker of its context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
 //! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
-//! lock that the thread with the answer also takes: the poll and that thread are the two sides of the argument in
-//! `queue::waiters`. Cloning, calling or dropping a waker runs user code, so a thread does that outside the lock.
+//! lock that the thread with the answer also takes. So no wake-up is lost: the poll and that thread are the two sides
+//! of the argument in `queue::waiters`. Cloning, calling or dropping a waker runs user code, so a thread does none of
+//! these under the lock.
 //!
-//! A task has a single lock. So it has a [`WaitList`] under that lock instead of a [`Watched`] state, and its polls
-//! take the same steps (`task::awaited`).
+//! A task has only one lock. So its [`WaitList`] is under that lock, and not in a [`Watched`] state; its polls take the
+//! same steps (`task::awaited`).
 
 use std::{
     mem,
@@ -154,7 +155,7 @@ impl WaitList {
     }
 }
 
-/// Blocks the thread until `poll` has an answer, or until `deadline`. After the deadline, it polls one last time.
+/// Blocks the thread until `poll` returns an answer, or until `deadline`. Polls one last time after the deadline.
 pub(crate) fn block_until<R>(
     clock: &Clock,
     deadline: Timestamp,
@@ -182,8 +183,8 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
     }
 }
 
-/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`). `is_there` returns `true` once `poll`
-/// has an answer, and keeps no waker.
+/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`), unless the clock is manual.
+/// `is_there` returns `true` once `poll` would return an answer, and keeps no waker.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,

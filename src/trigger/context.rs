@@ -1,9 +1,9 @@
 //! A trigger's context ([`TriggerContext`]), and its answer ([`Due`]).
 //!
-//! When a trigger plans the run after one on the wall clock, [`after_wall`](TriggerContext::after_wall) is exact: it
-//! comes from the planned moment, or from what that clock showed. Otherwise, and when the trigger is asked again, it is
-//! computed from the executor's clock. A computed moment is inexact, so a trigger that steps from moment to moment
-//! could return the same one twice.
+//! After a run that was planned on the wall clock, [`after_wall`](TriggerContext::after_wall) is exact: it comes from
+//! the moment for which that run was planned, or from what the wall clock showed when the run started or ended.
+//! Otherwise, and when the trigger is asked again, `after_wall` is computed from the executor's clock. A computed
+//! moment is inexact, so a trigger that steps from moment to moment could return the same moment twice.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,12 +1,12 @@
 //! Retry: how long to wait after a failed run ([`Backoff`]), and a trigger that retries failed runs ([`Retry`]).
 //!
-//! While a run is being retried, [`Retry`] answers in place of the inner trigger. To the inner trigger, the run and its
-//! retries are one run, at the moment that the trigger planned: so a fixed rate stays on its grid, and a calendar does
-//! not return the same moment twice.
+//! While a run is being retried, [`Retry`] plans the attempts without asking the inner trigger. The inner trigger sees
+//! the run and its retries as one run, at the moment for which it planned that run. So a fixed rate stays on its grid,
+//! and a calendar does not return the same moment twice.
 //!
-//! Some attempts do not take place, because the gate skips them or they are overdue. In a [call](Retry::of_call), the
-//! same attempt is then planned again, after another delay. A series goes on with its next moment: a gate skips an
-//! attempt because another replica has done the work, and would skip each further attempt too.
+//! Some attempts do not take place, because the gate skips them or they are overdue. A [single call](Retry::of_call)
+//! then plans the same attempt again, after a further delay. A series goes on with the next run of the inner trigger: a
+//! gate typically skips an attempt because another replica has done the work, and would skip each further attempt too.
 
 use std::{
     collections::hash_map::RandomState,
