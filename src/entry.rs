@@ -35,7 +35,6 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    #[inline]
     pub(crate) fn due(self) -> Timestamp {
         match self {
             Self::At(due) | Self::Parked { due } => due,

@@ -222,7 +222,6 @@ impl Pool {
         })
     }
 
-    #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -96,7 +96,6 @@ impl PoolRefs {
         Arc::new(Self { pool, refs })
     }
 
-    #[inline]
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -110,12 +109,10 @@ impl PoolRefs {
 }
 
 impl PoolRef {
-    #[inline]
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.0.pool
     }
 
-    #[inline]
     pub(crate) fn stripe(&self) -> usize {
         self.0.stripe
     }

@@ -97,17 +97,14 @@ impl<E> QueueEntry<E> {
     }
 }
 
-#[inline]
 const fn key(deadline: Timestamp, sequence: u64) -> u128 {
     (deadline.as_nanos() as u128) << 64 | sequence as u128
 }
 
-#[inline]
 const fn deadline_of(key: u128) -> Timestamp {
     Timestamp::from_nanos((key >> 64) as u64)
 }
 
-#[inline]
 const fn sequence_of(key: u128) -> u64 {
     key as u64
 }
@@ -132,7 +129,6 @@ impl<E> PriorityQueue<E> {
         Self { table: Slots::new(), near: NearPart::new(), calendar: Calendar::new() }
     }
 
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.near.len() + self.calendar.len
     }
@@ -296,12 +292,10 @@ impl<E> PriorityQueue<E> {
         self.first_near().min(self.floor())
     }
 
-    #[inline]
     fn first_near(&self) -> Timestamp {
         deadline_of(self.near.first())
     }
 
-    #[inline]
     fn floor(&self) -> Timestamp {
         Timestamp::from_nanos(self.calendar.floor)
     }

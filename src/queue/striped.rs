@@ -510,7 +510,6 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.clock
     }
 
-    #[inline]
     fn waiters(&self) -> &Waiters {
         &self.waiters
     }

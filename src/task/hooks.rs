@@ -208,7 +208,6 @@ impl Hooks {
         }
     }
 
-    #[inline]
     pub(crate) fn drops(&self, id: u64) -> Drops<'_> {
         Drops { hooks: Some(self), id: Some(id) }
     }

@@ -411,7 +411,6 @@ fn keep<T>(spare: &mut Vec<T>, mut freed: Vec<T>) {
     }
 }
 
-#[inline]
 pub(super) const fn chunk_of(slot: u32) -> u32 {
     slot >> SHIFT
 }
