@@ -322,13 +322,14 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Lists the entries due at `now`, in no particular order, and brings them near. Linear in their number.
-    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
+    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<SnapshotEntry<()>>) {
         while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();
         }
         let latest = key(now, u64::MAX);
         self.near.up_to(latest, &mut |(key, slot)| {
-            list.push((deadline_of(key), ticket_of(key, slot)));
+            let (deadline, ticket) = (deadline_of(key), ticket_of(key, slot));
+            list.push(SnapshotEntry { deadline, ticket, element: () });
         });
     }
 
