@@ -242,7 +242,7 @@ impl Pool {
         let listed = self.queue.snapshot();
         for SnapshotEntry { ticket, element: task, .. } in &listed {
             if task.is_released_here() {
-                self.remove(*ticket);
+                self.evict(*ticket);
             }
         }
         // As in `remove_unwanted`.
