@@ -22,7 +22,7 @@
 //! A run that is overdue, or that user code does not let begin, goes through the same steps without calling the
 //! closure.
 
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
@@ -109,7 +109,8 @@ impl Call<'_> {
             return false;
         }
         if let Some(place) = &mut parts.plan {
-            self.plan = place.take();
+            // An assignment would drop what is there, which is nothing, but the compiler does not know that.
+            mem::forget(mem::replace(&mut self.plan, place.take()));
         }
         true
     }
@@ -326,7 +327,8 @@ impl Call<'_> {
             return ToStore::Nothing;
         }
         if let Some(place) = &mut parts.plan {
-            **place = self.plan.take();
+            // As in `start`.
+            mem::forget(mem::replace(*place, self.plan.take()));
         }
         self.verdict = Verdict::Again(next);
         if !parts.is_plain() {
