@@ -48,6 +48,7 @@ impl<T: ?Sized> Lock<T> {
     /// Spins before it yields the core: a thread usually holds a lock of this crate for less than a microsecond.
     /// Yielding takes longer, and `parking_lot` does it almost at once.
     #[cold]
+    #[inline(never)]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {
             spin_loop();

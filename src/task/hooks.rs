@@ -122,6 +122,7 @@ impl Hooks {
     }
 
     /// Calls `say` with each observer that wants the point. A panic is reported without a task, and goes no further.
+    #[inline(never)]
     pub(crate) fn tell(&self, point: Points, source: FailureSource, say: &dyn Fn(&dyn Observer)) {
         if self.has(point) {
             let told = self.at(point);
@@ -270,6 +271,7 @@ impl<'a> Drops<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn report(self, name: Option<Arc<str>>, panic: Failure) {
         if let Some(hooks) = self.hooks {
             let task = Subject { id: self.id, name, ..Subject::default() };

@@ -108,6 +108,7 @@ impl<E> Slots<E> {
     }
 
     /// After a removal from a near chunk other than the first: frees an empty chunk, and puts one first that was full.
+    #[inline(never)]
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
