@@ -230,6 +230,7 @@ impl DrainedTask {
 }
 
 impl Drop for DrainedTask {
+    #[inline(never)]
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
             task.end_as_cancelled(self.id, self.reason, &self.detached_context.hooks);

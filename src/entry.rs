@@ -36,7 +36,6 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    #[inline]
     pub(crate) fn due(self) -> Timestamp {
         match self {
             Self::At(due) | Self::Parked { due } => due,

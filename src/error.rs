@@ -182,6 +182,7 @@ impl Failure {
         Self(Box::new(Cause { kind, message: message.into(), origin }))
     }
 
+    #[inline(never)]
     pub(crate) fn of_panic((payload, location): Panic) -> Self {
         let message = Box::from(message_of(&*payload));
         let payload = Mutex::new(payload);

@@ -392,7 +392,7 @@ impl Handle {
         let pool = self.pool();
         let listed = pool.queue.snapshot();
         let has_ended = |one: &&SnapshotEntry<Arc<Task>>| one.element.state().is_done();
-        let purged = listed.iter().filter(has_ended).filter(|one| pool.remove(one.ticket)).count();
+        let purged = listed.iter().filter(has_ended).filter(|one| pool.evict(one.ticket)).count();
         discard(listed);
         purged
     }

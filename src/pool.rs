@@ -225,7 +225,6 @@ impl Pool {
         })
     }
 
-    #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -245,7 +244,6 @@ impl Pool {
     /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it. `ticket` is the
     /// one that the task's submission returned. With [`IfRunning::Signal`], also cancels the token of a running body,
     /// even if the task was cancelled before.
-    #[inline(always)]
     pub(crate) fn cancel(
         &self,
         task: &Task,
@@ -279,6 +277,12 @@ impl Pool {
         found == Cancellation::Running
     }
 
+    /// Like [`remove`](Self::remove), for callers that need not be fast: compiled once.
+    #[inline(never)]
+    pub(crate) fn evict(&self, ticket: Ticket) -> bool {
+        self.remove(ticket)
+    }
+
     #[inline(always)]
     pub(crate) fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
@@ -301,7 +305,7 @@ impl Pool {
     /// Takes a task out of the queue, and ends it as removed. Returns `false` if it was not in the queue.
     pub(crate) fn remove_pending(&self, task: &Task, ticket: Ticket) -> bool {
         // Out of the queue first, so that no worker can take the task in between.
-        let is_removed = task.find_entry(ticket, |ticket| self.remove(ticket).then_some(()));
+        let is_removed = task.find_entry(ticket, |ticket| self.evict(ticket).then_some(()));
         if is_removed.is_some() {
             self.end_as_cancelled(task, ticket.sequence, CancelReason::Removed);
         }
@@ -309,7 +313,12 @@ impl Pool {
     }
 
     /// Ends a task as cancelled and enters it into the log, unless it has ended already.
-    fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
+    pub(crate) fn end_as_cancelled(
+        &self,
+        task: &Task,
+        id: u64,
+        reason: CancelReason,
+    ) -> Cancellation {
         let found = task.end_as_cancelled(id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
             self.log.cancelled(id, || task.name());

@@ -173,6 +173,7 @@ impl Task {
         self.with(|parts| parts.extras().is_given_away = true);
     }
 
+    #[inline(never)]
     pub(crate) fn state(&self) -> TaskState {
         self.with(|parts| match parts.stage.state() {
             TaskState::Scheduled if parts.extensions().is_some_and(|it| it.is_paused()) => {
@@ -182,6 +183,7 @@ impl Task {
         })
     }
 
+    #[inline(never)]
     pub(crate) fn name(&self) -> Option<Arc<str>> {
         self.with(|parts| parts.name())
     }

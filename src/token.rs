@@ -55,8 +55,6 @@ use crate::{
 #[derive(Clone)]
 pub struct CancellationToken {
     own: Arc<Signal>,
-    /// The signals of the parent and the grandparent.
-    parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
     /// `true` if a timer thread cancels the token at its time limit. On a manual clock the timer thread may be late, so
     /// a thread that checks the token also reads the clock. Without a timer thread, a waiting thread also wakes at the
@@ -66,6 +64,7 @@ pub struct CancellationToken {
 
 #[derive(Default)]
 struct Signal {
+    parent: Option<Arc<Signal>>,
     raised: AtomicBool,
     /// The moment of the time limit, in nanoseconds; from then on the token counts as cancelled. Zero if there is no
     /// limit, or if a timer thread alone enforces it.
@@ -86,7 +85,7 @@ impl CancellationToken {
     /// [`ManualClock`](crate::ManualClock) in a test.
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         let (own, clock) = (Arc::default(), clock.into());
-        Self { own, parents: [None, None], clock, has_timer_thread: true }
+        Self { own, clock, has_timer_thread: true }
     }
 
     /// Makes a token that no timer thread cancels. The token, and each child of it, counts as cancelled once the clock
@@ -100,11 +99,10 @@ impl CancellationToken {
     }
 
     pub(crate) fn child(&self) -> Self {
-        let [parent, grandparent] = &self.parents;
-        debug_assert!(grandparent.is_none(), "no token has three");
-        let parents = [Some(Arc::clone(&self.own)), parent.clone()];
+        debug_assert!(self.signals().count() < Places::default().len(), "no token has three");
+        let own = Signal { parent: Some(Arc::clone(&self.own)), ..Signal::default() };
         let (clock, has_timer_thread) = (self.clock.clone(), self.has_timer_thread);
-        Self { own: Arc::default(), parents, clock, has_timer_thread }
+        Self { own: Arc::new(own), clock, has_timer_thread }
     }
 
     /// Notes when a time limit will cancel the token, or that none will.
@@ -205,8 +203,7 @@ impl CancellationToken {
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {
-        let parents = self.parents.iter().filter_map(Option::as_deref);
-        std::iter::once(&*self.own).chain(parents)
+        std::iter::successors(Some(&*self.own), |signal| signal.parent.as_deref())
     }
 }
 

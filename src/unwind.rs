@@ -73,6 +73,7 @@ pub(crate) fn shield(call: impl FnOnce()) {
 }
 
 #[cold]
+#[inline(never)]
 fn discard_payload(payload: PanicPayload) {
     if let Err(worse) = contain(|| drop(payload)) {
         mem::forget(worse);
@@ -197,6 +198,7 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
 }
 
 /// Returns the message of a panic, or a stock phrase if the payload is not text.
+#[inline(never)]
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&'static str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

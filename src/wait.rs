@@ -66,6 +66,7 @@ impl<T, const RANK: u8> Watched<T, RANK> {
     }
 
     /// Removes a waiter that gives up. Returns `false` if it was not on the list: it was woken, or never listed.
+    #[inline(never)]
     pub(crate) fn forget(&self, place: &mut Place) -> bool {
         // The lock is released before the waker is dropped.
         let kept = if place.is_taken() { self.0.lock().waiters.leave(place) } else { None };
@@ -84,6 +85,7 @@ impl<T> WatchedGuard<'_, T> {
     }
 
     /// Releases the lock, and wakes all waiters.
+    #[inline(never)]
     pub(crate) fn wake_all(self) {
         unwind::wake_all(self.take_wakers());
     }

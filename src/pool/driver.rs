@@ -56,7 +56,7 @@ use super::{
 };
 use crate::{
     feature::expire,
-    queue::{AsyncWaiter, DelayedWorkQueue, QueueEntry, Source},
+    queue::{AsyncWaiter, DelayedWorkQueue, QueueEntry, SnapshotEntry, Source},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
     time::{Clock, Timestamp},
@@ -137,7 +137,7 @@ impl Driver {
         let mut round = Round::default();
         // The place in the order of the first missed run that has been queued again.
         let mut end = (Timestamp::NEVER, u64::MAX);
-        for (deadline, ticket) in self.pool().queue.list_due(now) {
+        for SnapshotEntry { deadline, ticket, .. } in self.pool().queue.list_due(now) {
             if end < (deadline, ticket.sequence) {
                 return round;
             }

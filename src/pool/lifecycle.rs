@@ -258,12 +258,14 @@ impl Drop for PoolScope {
 }
 
 impl Lifecycle {
+    #[inline(never)]
     pub(crate) fn enter(&self, role: Role) -> PoolScope {
         let scope = (ptr::from_ref(self) as usize, role);
         let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(scope));
         PoolScope(scope)
     }
 
+    #[inline(never)]
     pub(crate) fn has_caller_as(&self, role: Role) -> bool {
         self.has_caller(|own| own == role)
     }

@@ -243,7 +243,7 @@ impl Pool {
         let listed = self.queue.snapshot();
         for SnapshotEntry { ticket, element: task, .. } in &listed {
             if task.is_released_here() {
-                self.remove(*ticket);
+                self.evict(*ticket);
             }
         }
         // As in `remove_unwanted`.
@@ -264,13 +264,13 @@ impl Pool {
                 .remove_where(&mut |due, task| is_unwanted(due, task.kind_at_shutdown()));
         }
         let address = |task: &Arc<Task>| Arc::as_ptr(task).cast::<()>();
-        let listed = self.queue.snapshot();
-        let ask = |entry: &SnapshotEntry<_>| (address(&entry.element), entry.element.at_shutdown());
-        let mut asked = listed.iter().map(ask).collect::<Vec<_>>();
-        asked.sort_unstable_by_key(|(task, _)| *task);
+        let mut listed = self.queue.snapshot();
+        listed.sort_unstable_by_key(|entry| address(&entry.element));
+        let asked = listed.iter().map(|entry| entry.element.at_shutdown()).collect::<Vec<_>>();
         let mut is_unwanted = |due, task: &Arc<Task>| {
-            let found = asked.binary_search_by_key(&address(task), |(task, _)| *task);
-            found.is_ok_and(|index| is_unwanted(due, asked[index].1))
+            let found =
+                listed.binary_search_by_key(&address(task), |entry| address(&entry.element));
+            found.is_ok_and(|index| is_unwanted(due, asked[index]))
         };
         let removed = self.queue.remove_where(&mut is_unwanted);
         // Last, because this may drop the last reference to a task, and that runs user code.

@@ -175,14 +175,14 @@ impl Pool {
         }
         let _scope = self.lifecycle.enter(Role::Stopper);
         let reason = self.lifecycle.phase().reason();
-        for (deadline, ticket) in self.queue.list_due(Timestamp::NEVER) {
+        for listed in self.queue.list_due(Timestamp::NEVER) {
             // A task that is never due waits for a change, as a parked one does.
-            if deadline == Timestamp::NEVER {
+            if listed.deadline == Timestamp::NEVER {
                 continue;
             }
-            if let Some(task) = self.queue.withdraw(ticket) {
+            if let Some(task) = self.queue.withdraw(listed.ticket) {
                 let why = "no thread could be started for it";
-                self.displace(task, ticket.sequence, reason, why);
+                self.displace(task, listed.ticket.sequence, reason, why);
             }
         }
         self.deregister();

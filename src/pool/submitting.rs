@@ -99,7 +99,6 @@ impl PoolRefs {
         Arc::new(Self { pool, refs })
     }
 
-    #[inline]
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -113,12 +112,10 @@ impl PoolRefs {
 }
 
 impl PoolRef {
-    #[inline]
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.0.pool
     }
 
-    #[inline]
     pub(crate) fn stripe(&self) -> usize {
         self.0.stripe
     }

@@ -386,6 +386,7 @@ impl Workers {
     }
 
     /// Removes a worker that has ended or never began. Does nothing if the worker has retired.
+    #[inline(never)]
     pub(super) fn remove(&self, number: usize) {
         let mut roster = self.roster.lock();
         let (there, started) = (roster.slots.len(), roster.started);

@@ -101,17 +101,14 @@ impl<E> QueueEntry<E> {
     }
 }
 
-#[inline]
 const fn key(deadline: Timestamp, sequence: u64) -> u128 {
     (deadline.as_nanos() as u128) << 64 | sequence as u128
 }
 
-#[inline]
 const fn deadline_of(key: u128) -> Timestamp {
     Timestamp::from_nanos((key >> 64) as u64)
 }
 
-#[inline]
 const fn sequence_of(key: u128) -> u64 {
     key as u64
 }
@@ -136,7 +133,6 @@ impl<E> PriorityQueue<E> {
         Self { table: Slots::new(), near: NearPart::new(), calendar: Calendar::new() }
     }
 
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.near.len() + self.calendar.len
     }
@@ -300,12 +296,10 @@ impl<E> PriorityQueue<E> {
         self.first_near().min(self.floor())
     }
 
-    #[inline]
     fn first_near(&self) -> Timestamp {
         deadline_of(self.near.first())
     }
 
-    #[inline]
     fn floor(&self) -> Timestamp {
         Timestamp::from_nanos(self.calendar.floor)
     }
@@ -332,13 +326,14 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Brings near each bucket whose turn comes by `now`, and lists the entries due then, in no particular order.
-    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
+    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<SnapshotEntry<()>>) {
         while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();
         }
         let latest = key(now, u64::MAX);
         self.near.up_to(latest, &mut |(key, slot)| {
-            list.push((deadline_of(key), ticket_of(key, slot)));
+            let (deadline, ticket) = (deadline_of(key), ticket_of(key, slot));
+            list.push(SnapshotEntry { deadline, ticket, element: () });
         });
     }
 

@@ -71,7 +71,6 @@ impl<E, S> SharedHeap<E, S> {
 impl<E, S> Deref for LockedHeap<'_, E, S> {
     type Target = PriorityQueue<E>;
 
-    #[inline]
     fn deref(&self) -> &PriorityQueue<E> {
         &self.contents.heap
     }

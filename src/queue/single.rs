@@ -201,7 +201,6 @@ impl<E> Source for SingleQueue<E> {
         &self.clock
     }
 
-    #[inline]
     fn waiters(&self) -> &Waiters {
         &self.waiters
     }

@@ -418,17 +418,17 @@ impl<E: Clone> DelayedWorkQueue<E> {
         (first.deadline <= now).then(|| first.viewed(E::clone))
     }
 
-    pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
+    /// Lists the entries due at `now`, in the order in which they are due.
+    pub(crate) fn list_due(&self, now: Timestamp) -> Vec<SnapshotEntry<()>> {
         let mut list = Vec::new();
         let ready = self.ready.lock();
         let due = ready.entries().filter(|entry| entry.deadline <= now);
-        list.extend(due.map(|entry| (entry.deadline, entry.ticket)));
+        list.extend(due.map(|entry| entry.viewed(|_| ())));
         for stripe in &self.stripes {
             stripe.lock().change(|heap| heap.list_due(now, &mut list));
         }
         drop(ready);
-        list.sort_unstable_by_key(|(deadline, ticket)| (*deadline, ticket.sequence));
-        list
+        in_order(list)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -515,7 +515,6 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.clock
     }
 
-    #[inline]
     fn waiters(&self) -> &Waiters {
         &self.waiters
     }

@@ -171,6 +171,7 @@ impl Waiters {
 
     /// Begins a new round and takes all waiters off the list. Returns their wakers, which the caller has to call.
     #[must_use]
+    #[inline(never)]
     pub(super) fn notify_all(&self) -> Vec<Waker> {
         let mut list = self.list.lock();
         self.rounds.fetch_add(1, Ordering::SeqCst);

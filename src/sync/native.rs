@@ -49,6 +49,7 @@ impl<T: ?Sized> Lock<T> {
     /// Takes a contended lock. Spins first, because a thread usually holds a lock of this crate for less than a
     /// microsecond; yielding takes longer, and `parking_lot` yields almost at once.
     #[cold]
+    #[inline(never)]
     fn lock_soon(&self) -> LockGuard<'_, T> {
         for _ in 0..TURNS {
             spin_loop();

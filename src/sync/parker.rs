@@ -77,6 +77,7 @@ impl ParkedThread {
 }
 
 impl Parker {
+    #[inline(never)]
     fn new() -> Self {
         let token = Token::new();
         let thread = Arc::new(ParkedThread {

@@ -26,7 +26,7 @@
 //! A run that is past its starting deadline, or that user code refuses, goes through the same steps, but the closure is
 //! not called.
 
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
@@ -115,7 +115,8 @@ impl Call<'_> {
             return false;
         }
         if let Some(place) = &mut parts.plan {
-            self.plan = place.take();
+            // An assignment would drop what is there, which is nothing, but the compiler does not know that.
+            mem::forget(mem::replace(&mut self.plan, place.take()));
         }
         true
     }
@@ -333,7 +334,8 @@ impl Call<'_> {
             return ToStore::Nothing;
         }
         if let Some(place) = &mut parts.plan {
-            **place = self.plan.take();
+            // As in `start`.
+            mem::forget(mem::replace(*place, self.plan.take()));
         }
         self.verdict = Verdict::Again(next);
         if !parts.is_plain() {

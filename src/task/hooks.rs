@@ -123,6 +123,7 @@ impl Hooks {
     }
 
     /// Calls `say` with each observer that wants the point. A panic is reported without a task, and goes no further.
+    #[inline(never)]
     pub(crate) fn tell(&self, point: Points, source: FailureSource, say: &dyn Fn(&dyn Observer)) {
         if self.has(point) {
             let told = self.at(point);
@@ -210,7 +211,6 @@ impl Hooks {
         }
     }
 
-    #[inline]
     pub(crate) fn drops(&self, id: u64) -> Drops<'_> {
         Drops { hooks: Some(self), id: Some(id) }
     }
@@ -274,6 +274,7 @@ impl<'a> Drops<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn report(self, name: Option<Arc<str>>, panic: Failure) {
         if let Some(hooks) = self.hooks {
             let task = Subject { id: self.id, name, ..Subject::default() };

@@ -215,7 +215,6 @@ impl Points {
     /// All of them.
     pub const ALL: Self = Self(u8::MAX);
 
-    #[inline]
     pub(crate) fn has_any(self, points: Self) -> bool {
         self.0 & points.0 != 0
     }
@@ -263,7 +262,6 @@ impl Hooks {
         Arc::make_mut(&mut self.all).push(Listed { points, typed, observer });
     }
 
-    #[inline]
     pub(crate) fn has(&self, points: Points) -> bool {
         self.points.has_any(points)
     }

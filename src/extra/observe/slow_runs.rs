@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Watcher;
+use super::{Watcher, watcher::Look};
 use crate::{Clock, Done, ScheduledFuture, Submission, TaskId, TaskRun, current_task};
 
 /// Returns the code to put around a task's runs: it reports each run of `limit` or longer. Without a `watcher`, it does
@@ -36,12 +36,11 @@ pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
             let about = SlowRun { id, name, run_number, running_for, limit, scheduled_at };
             let (clock, tell, is_told) = (clock.clone(), Arc::clone(&tell), AtomicBool::new(false));
             let started = context.started().unwrap_or_else(|| clock.now());
-            let moment = started.checked_add(limit);
+            let rest = limit.saturating_sub(clock.now().saturating_duration_since(started));
             let run = Arc::new(WatchedRun { clock, tell, started, about, is_told });
             let watched = Arc::clone(&run);
-            let call = watcher.as_ref().zip(moment);
-            let call = call.map(|(it, moment)| it.schedule_at(moment, move || watched.look()));
-            Watch { run, call: call.and_then(Result::ok) }
+            let look: Look = Box::new(move || watched.look());
+            Watch { run, call: watcher.as_ref().and_then(|it| it.schedule(rest, look).ok()) }
         });
         run.run()
     }

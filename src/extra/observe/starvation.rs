@@ -33,7 +33,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Watcher, locked};
+use super::{Watcher, locked, watcher::Look};
 use crate::{ExecutorState, Handle, Observer, Points, RunningTask, TaskId, TaskSummary};
 
 pub(crate) type Tell = dyn Fn(&Handle, &Starvation) + Send + Sync;
@@ -117,7 +117,8 @@ impl Lookout {
             return;
         }
         let watch = Arc::clone(self);
-        if looks.schedule(delay, move || watch.look(episode)).is_err() {
+        let look: Look = Box::new(move || watch.look(episode));
+        if looks.schedule(delay, look).is_err() {
             self.armed.store(false, Ordering::SeqCst);
         }
     }

@@ -17,6 +17,9 @@ use crate::{Builder, Handle, Observer, Points, ScheduledThreadPoolExecutor};
 
 type MakeBuilder = dyn Fn() -> Builder + Send + Sync;
 
+/// What a watching thread calls. Boxed, so that all watches are tasks of one type.
+pub(super) type Look = Box<dyn FnOnce() + Send>;
+
 /// The watcher of one executor. Its clones share one state.
 #[derive(Clone)]
 pub(crate) struct Watcher(Arc<Shared>);

@@ -87,7 +87,13 @@ impl GroupState {
         change: impl FnOnce(&mut Roll) -> R,
     ) -> R {
         let mut roll = self.roll.lock();
-        let (answer, released) = (change(&mut roll), roll.release());
+        let answer = change(&mut roll);
+        self.end_step(roll, deferred);
+        answer
+    }
+
+    fn end_step(&self, mut roll: WatchedGuard<'_, Roll>, deferred: &mut Deferred) {
+        let released = roll.release();
         if roll.terminate() {
             let wakers = roll.take_wakers();
             deferred.push(|| wake_all(wakers));
@@ -96,7 +102,6 @@ impl GroupState {
             let pool = Weak::clone(&self.pool);
             deferred.push(move || let_go(&pool, released));
         }
-        answer
     }
 
     /// Like [`step`](Self::step), but does the deferred work at once. The caller holds no lock.

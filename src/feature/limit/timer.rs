@@ -206,7 +206,7 @@ pub(super) struct TimeoutGuard {
 
 impl Drop for TimeoutGuard {
     fn drop(&mut self) {
-        discard(self.queue.remove(self.ticket));
+        discard(self.queue.withdraw(self.ticket));
     }
 }
 

@@ -42,13 +42,11 @@ pub(super) struct ArrayHeap {
 #[repr(align(64))]
 struct Siblings([u128; ARITY]);
 
-#[inline]
 const fn parent(position: usize) -> usize {
     position / ARITY + 2
 }
 
 /// Returns the group that holds the children of a position.
-#[inline]
 const fn children(position: usize) -> usize {
     position - 2
 }
@@ -58,7 +56,6 @@ impl ArrayHeap {
         Self { groups: Vec::new(), slots: Vec::new(), len: 0 }
     }
 
-    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -72,7 +69,6 @@ impl ArrayHeap {
         self.groups.get(children(ROOT)).map_or(VACANT, |group| smallest(group).1)
     }
 
-    #[inline]
     pub(super) fn next(&self) -> u32 {
         self.end() as u32
     }
@@ -124,7 +120,6 @@ impl ArrayHeap {
         }
     }
 
-    #[inline]
     fn end(&self) -> usize {
         self.len + ROOT
     }

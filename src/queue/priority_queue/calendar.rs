@@ -106,7 +106,6 @@ impl Calendar {
         Self { len: 0, floor: UNUSED, nearest: NONE, idle: NONE, levels: Vec::new() }
     }
 
-    #[inline]
     pub(super) fn is_unused(&self) -> bool {
         self.floor == UNUSED
     }

@@ -36,12 +36,10 @@ pub(super) struct Lanes {
     latest: u64,
 }
 
-#[inline]
 const fn nanos(key: u128) -> u64 {
     deadline_of(key).as_nanos()
 }
 
-#[inline]
 const fn lane_of(key: u128) -> usize {
     nanos(key) as usize % LANES as usize
 }

@@ -43,12 +43,10 @@ impl NearPart {
         Self { heap: ArrayHeap::new(), run, lanes: Lanes::new(), first: VACANT }
     }
 
-    #[inline]
     pub(super) fn len(&self) -> usize {
         self.heap.len() + self.run.len() + self.lanes.len
     }
 
-    #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
     }

@@ -109,6 +109,7 @@ impl<E> Slots<E> {
 
     /// Frees a near chunk if a removal has left it empty, or puts it first if it was full before the removal. The chunk
     /// must not be the first of its ring.
+    #[inline(never)]
     fn note_freed(&mut self, index: u32) {
         let used = self.chunks[index as usize].used;
         if used == 0 {
@@ -414,7 +415,6 @@ fn keep<T>(spare: &mut Vec<T>, mut freed: Vec<T>) {
     }
 }
 
-#[inline]
 pub(super) const fn chunk_of(slot: u32) -> u32 {
     slot >> SHIFT
 }

@@ -56,7 +56,6 @@ struct RunChunk {
 }
 
 /// Returns the number of the run that has this position, or `None` if the heap has it.
-#[inline]
 pub(super) const fn number(position: u32) -> Option<u32> {
     if position & IN_RUN == 0 { None } else { Some((position & !IN_RUN) >> PLACE_BITS) }
 }
@@ -68,7 +67,6 @@ impl SortedRun {
         Self { chunks, tag, base: 0, front: 0, back: 0, live: 0, first: HOLE, last: 0 }
     }
 
-    #[inline]
     pub(super) fn len(&self) -> usize {
         self.live
     }
@@ -77,7 +75,6 @@ impl SortedRun {
         self.back - self.front - self.live
     }
 
-    #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
     }
@@ -110,7 +107,6 @@ impl SortedRun {
         self.last <= key && self.back <= PLACE as usize
     }
 
-    #[inline]
     pub(super) fn next(&self) -> u32 {
         self.base.wrapping_add(self.back as u32) & PLACE | self.tag
     }
@@ -211,7 +207,6 @@ impl SortedRun {
         self.chunks[place >> SHIFT].keys[place & MASK]
     }
 
-    #[inline]
     fn place(&self, position: u32) -> usize {
         (position.wrapping_sub(self.base) & PLACE) as usize
     }

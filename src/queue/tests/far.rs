@@ -238,7 +238,8 @@ fn what_is_due_is_listed_and_taken_by_the_list() {
             .take_while(|entry| entry.deadline <= at(moment))
             .map(|entry| (entry.deadline, entry.ticket))
             .collect();
-        let listed = queue.list_due(at(moment));
+        let listed = queue.list_due(at(moment)).into_iter();
+        let listed: Vec<_> = listed.map(|entry| (entry.deadline, entry.ticket)).collect();
         assert_eq!(listed, expected, "at {moment}");
         let mut taken = Vec::new();
         for (number, (deadline, ticket)) in listed.iter().enumerate() {
