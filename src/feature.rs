@@ -163,7 +163,8 @@ impl PoolExtensions {
         self.groups.tell(&mut |roll| roll.workers = pool.workers.wanted());
     }
 
-    /// Tells the groups of a shutdown. The deferred work ends all but the running and kept tasks of paused groups.
+    /// Tells the groups of a shutdown. The deferred work ends the tasks of paused groups, except those that are running
+    /// or kept.
     pub(crate) fn on_shutdown(&self, pool: &Arc<Pool>, keeps: Keeps) -> Deferred {
         let mut deferred = Deferred::default();
         self.groups.tell(&mut |roll| {

@@ -49,7 +49,7 @@ pub struct TaskBuilder<'a> {
     /// `None` means the default of the executor.
     warn_after: Option<Duration>,
     pub(crate) requested: Requested,
-    /// `true` if a refused submission fails at once, and no rejection handler is asked.
+    /// `true` if a refused submission fails at once, without asking the rejection handler.
     aborts: bool,
 }
 

@@ -270,7 +270,7 @@ impl Clock {
     }
 }
 
-/// One wait of a thread, of one or more sleeps. The thread drops this value when the wait is over.
+/// A thread's wait, which consists of one or more sleeps. The thread drops this value when the wait is over.
 pub(crate) struct Wait<'a> {
     clock: &'a Clock,
     pub(crate) parker: &'a Parker,

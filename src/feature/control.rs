@@ -103,7 +103,7 @@ pub(crate) struct Control {
     plan: Option<Timestamp>,
     /// The plan on the wall clock, in case that clock is set. `Some` only while a worker has the task for an extra run.
     plan_on_wall: Option<Box<WallPlan>>,
-    /// The latest moment for the next run, if one was requested. `Some` only while a worker has the task.
+    /// The moment by which the next run was requested to start, if it was. `Some` only while a worker has the task.
     within: Option<Timestamp>,
     /// `true` if `plan` comes from a request, and not from the schedule. Set only while a worker has the task.
     leaves_wall: bool,

@@ -52,7 +52,8 @@ impl Pool {
         stopping.cancel(admitted, &|task, is_delayed| !keeps.keeps(task, is_delayed));
     }
 
-    /// Stops admitting tasks, and cancels the pending ones that are not yet due, as the owner's default drop does.
+    /// Stops admitting tasks, and cancels the pending ones that are not yet due. Dropping the owner does this by
+    /// default.
     pub(crate) fn stop(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "dropped", Phase::OwnerDropped);
         let admitted = Admission::only([Requeue::Turn, Requeue::SeriesTurn]);

@@ -126,13 +126,13 @@ impl<E> DelayedWorkQueue<E> {
         Ok(ticket)
     }
 
-    /// Uses up and returns the sequence that an element submitted now would get.
+    /// Uses up and returns the sequence number that an element submitted now would get.
     pub(crate) fn next_sequence(&self, stripe: usize, now: Timestamp) -> u64 {
         let mut stripe = self.stripes[stripe].lock();
         stripe.next_sequence(self.clock.submission_stamp(now))
     }
 
-    /// Queues a taken element again, under the sequence that it had. Returns its ticket, and the waker that the caller
+    /// Queues a taken element again, under the sequence number that it had. Returns its ticket, and the waker that the caller
     /// has to call once it holds no lock.
     pub(crate) fn requeue(
         &self,

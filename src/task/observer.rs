@@ -1,9 +1,9 @@
-//! Observers: the values that an executor calls while it runs, and the points at which it calls them.
+//! Observers: the objects that an executor notifies while it runs, and the points at which it notifies them.
 //!
 //! One list holds the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that no
 //! observer wants, the executor tests one bit and prepares nothing. The closures given to the builder's methods
-//! ([`Closures`]) form one observer on this list. Observers are user code, called with no lock held. A panic in one
-//! does not keep the others from being told, except in `before_run`, where it makes the run fail.
+//! ([`Closures`]) form one observer on this list. Observers are user code, called with no lock held. If one panics, the
+//! others are still called, except in `before_run`: there the run fails, and the remaining observers are not called.
 
 use std::{
     any::Any,

@@ -54,7 +54,8 @@ impl Call<'_> {
         RunOutcome::Again(self.run.started())
     }
 
-    /// Asks the missed-runs policy whether the run may still start. If not, leaves it out, and fails with the outcome.
+    /// Asks the missed-runs policy whether the run may still start. If not, leaves the run out, and fails with the
+    /// outcome.
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         let (run, hooks) = (self.run, self.hooks);
         let Some(plan) = self.plan.as_mut().filter(|plan| plan.schedule.missed.has_deadline())

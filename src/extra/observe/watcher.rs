@@ -4,8 +4,8 @@
 //! The submitter or worker that first needs the watcher builds it. The watched executor shuts it down on termination.
 //!
 //! If the watcher cannot start a thread, it emits a `tracing` event. In that case a worker reports its own slow run
-//! when the body has returned, and the next worker that takes a task tries again to arm the check for starvation.
-//! Nothing is reported as long as all workers hang.
+//! when the body has returned, and the next worker that takes a task tries again to arm the check for starvation. Until
+//! the watcher can start a thread, nothing is reported while all workers hang.
 
 use std::{
     mem,

@@ -64,7 +64,7 @@ impl Parts<'_> {
         self.is_periodic() && !self.control().is_some_and(|control| control.runs_once)
     }
 
-    /// Returns the task's standing, given the moment of its entry and what the wall clock shows.
+    /// Returns the task's standing, given when its entry is due and what the wall clock shows.
     pub(super) fn standing(&mut self, due: Timestamp, wall: Option<WallView>) -> Standing {
         let kept = self.control().map(|control| control.standing(due));
         let standing = kept.unwrap_or(Standing::planned(due));

@@ -11,7 +11,7 @@
 //!   leave:                   any state ──▶                 replan:   parked, asking ──▶ pending
 //! ```
 //!
-//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Its permit is in use, although
+//! An *asking* member has its permit, and waits in the queue for its gate's answer. Its permit is in use, although
 //! callers see the member as pending.
 //!
 //! These invariants hold whenever the lock is free:
@@ -19,7 +19,7 @@
 //! * `pending` holds the pending members, in their order, and `others` all other members; `parked` counts the parked
 //!   members, which are pending.
 //! * `running` and `asking` count the members in those states. Their sum exceeds the number of permits only if that
-//!   number has dropped since these members got theirs.
+//!   number has dropped since these members got their permits.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
@@ -40,7 +40,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// The moment when a member is due, and its sequence. The member's task keeps the key.
+/// The moment when a member is due, and its sequence number. The member's task keeps the key.
 pub(crate) type MemberKey = (Timestamp, u64);
 
 type Members = BTreeMap<MemberKey, Member>;

@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl Around {
-    /// Makes the code that goes around each run and limits it to `budget`; `None` without a [`Timer`].
+    /// Makes the code around each run of a series that limits the run to `budget`; `None` if the pool has no [`Timer`].
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
         let (hooks, exceeded) =
