@@ -132,8 +132,8 @@ impl<E> DelayedWorkQueue<E> {
         stripe.next_sequence(self.clock.submission_stamp(now))
     }
 
-    /// Queues a taken element again, under the sequence number that it had. Returns its ticket, and the waker that the caller
-    /// has to call once it holds no lock.
+    /// Queues a taken element again, under its sequence number. Returns its ticket, and the waker that the caller has
+    /// to call once it holds no lock.
     pub(crate) fn requeue(
         &self,
         timing: Timing,
