@@ -1,8 +1,8 @@
 //! The builder: it collects the settings, checks them, and makes the executor.
 //!
-//! The executor keeps the closures that it is built with, and calls them without holding a lock. A panic in one of them
-//! does not end the worker that calls it. A handle keeps its executor's memory alive, so a closure that holds a handle
-//! to its own executor is never freed.
+//! The executor keeps the closures that it is built with, and calls them without holding a lock. A panic in such a
+//! closure does not end the worker that called the closure. A handle keeps its executor's memory alive, so a closure
+//! that holds a handle to its own executor is never freed.
 
 use std::{fmt, time::Duration};
 

@@ -1,9 +1,9 @@
 //! Drained tasks: those that no executor will run, because `shutdown_now` returned them or because they were not
 //! admitted.
 //!
-//! Running or dropping a [`DrainedTask`] completes its future, so no thread waits for it forever. A submission moves
-//! its closure into a task before the pool decides whether to admit it. If the pool rejects the task, the submission's
-//! error ([`RejectedExecutionError`]) owns the task, and is `Send + Sync` whatever the closure captured.
+//! Running or dropping a [`DrainedTask`] completes its future, so no thread waits for the future forever. A submission
+//! moves its closure into a task before the pool decides whether to admit the task. If the pool rejects the task, the
+//! submission's error ([`RejectedExecutionError`]) owns the task, and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
@@ -76,7 +76,7 @@ impl ExactSizeIterator for DrainedTasks {}
 
 impl FusedIterator for DrainedTasks {}
 
-/// The smallest number of tasks for which a second thread shares the drop.
+/// A second thread may share the drop of this many tasks or more.
 const MANY: usize = 64 << 10;
 
 /// The stack size of the second thread, in bytes: drops may nest as deeply as on a main thread.

@@ -31,7 +31,7 @@ impl Ticket {
 pub(crate) enum Timing {
     /// In a heap, until this moment.
     At(Timestamp),
-    /// In a separate heap, until a thread moves it. Listings, sorting and shutdowns treat the entry as due at `due`.
+    /// In a separate heap, until a thread moves the entry. Listings, sorting and shutdowns treat it as due at `due`.
     Parked { due: Timestamp },
 }
 
@@ -73,9 +73,9 @@ pub(crate) enum Requeue {
     Turn = 8,
     /// Like `Turn`, for any other element of a series.
     SeriesTurn = 16,
-    /// The element is between two runs, or its run was put off. By its own policy, every graceful shutdown keeps it.
+    /// The element is between two runs, or its run was put off. The element's policy keeps it at a graceful shutdown.
     Kept = 32,
-    /// By the element's own policy, no shutdown keeps the element, whatever it waits for.
+    /// The element's policy keeps it at no shutdown, whatever the element waits for.
     Unkept = 64,
 }
 

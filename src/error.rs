@@ -194,7 +194,7 @@ impl Failure {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
-    /// Makes a failure with neither a payload nor an error: no code failed, or the `Err` has been dropped.
+    /// Makes a failure with neither a payload nor an error: no code failed, or the task's `Err` has been dropped.
     pub(crate) fn of_nothing(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
         Self::new(kind, message, Origin::Nothing)
     }
@@ -294,9 +294,9 @@ pub enum CancelReason {
     /// The executor was shut down. Its policies did not keep the task, or it had no worker left for the task and could
     /// not start one.
     Shutdown,
-    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now). Either that call returned the
-    /// [task](crate::DrainedTask), which was then dropped, or did not end when it was run; or a worker had taken the
-    /// task, and had not begun to run it, or was to run it again.
+    /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now). If that call returned the
+    /// [task](crate::DrainedTask), the task was then dropped, or did not end when it was run. Otherwise a worker had
+    /// taken the task, and had not begun to run it, or was to run it again.
     ShutdownNow,
     /// The executor was dropped. The task was not yet due, or no worker was left for it and none could be started.
     ExecutorDropped,

@@ -40,8 +40,8 @@ impl Key {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// Returns the queue's number and the sequence number, which identify the key. The slot does not count: the key of
-    /// an expired element has none.
+    /// Returns the queue's number and the sequence number, which identify the key. The slot does not count: a key made
+    /// after its element has left the queue has none.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }

@@ -9,7 +9,7 @@
 //! * A manual clock keeps its own alarms, and the thread that moves the clock calls the wakers.
 //!
 //! If the thread for the system clock cannot start, the waker is called at once. Then the task polls, finds nothing,
-//! and sets another alarm, which tries to start the thread again. That keeps a core busy, but no wake-up is late or
+//! and sets another alarm, and so tries again to start the thread. That keeps a core busy, but no wake-up is late or
 //! lost. A waker that blocks delays all alarms on the system clock, just as it would block a thread of any runtime.
 
 use std::{
