@@ -1,9 +1,9 @@
 //! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, and the
 //! running and the pending tasks. The `serde` forms of task ids and pending tasks are here too.
 //!
-//! The counts are read under the lock of the workers and all locks of the queue, taken in that order. So while the
-//! counts are read, no worker is added or removed, and no task is admitted, taken, queued again or removed. A task that
-//! has been taken, and is neither counted as ended nor back in the queue, is *active*:
+//! The counts of workers, tasks and runs are read under the lock of the workers and all locks of the queue, taken in
+//! that order. So during this read, no worker is added or removed, and no task is admitted, taken, queued again or
+//! removed. A task that has been taken, and is neither counted as ended nor back in the queue, is *active*:
 //!
 //! ```text
 //!   active = taken − requeued − ended        (each worker counts the ends of tasks: `crate::statistics`)
@@ -182,12 +182,12 @@ pub struct Statistics {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ExecutorState {
-    /// It admits tasks.
+    /// The executor admits tasks.
     Running,
-    /// It was shut down, and runs what its policies keep; or it was dropped, and runs what is due.
+    /// The executor was shut down and runs what its policies keep, or was dropped and runs what is due.
     ShuttingDown,
-    /// It was shut down by `shutdown_now`, and waits for the running tasks; or everything has ended except its
-    /// termination hook.
+    /// The executor was shut down by `shutdown_now`, and waits for the running tasks; or everything has ended except
+    /// the termination hook.
     Stopping,
     /// Everything has ended.
     Terminated,

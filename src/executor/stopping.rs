@@ -1,9 +1,9 @@
 //! Stopping an executor, by a method or by dropping its owner, and waiting for termination. The pool implements the
-//! protocol (`pool::shutdown`).
+//! shutdown protocol (`pool::shutdown`).
 //!
-//! The methods of [`Handle`] begin a shutdown, wait for termination, and say how far the shutdown has come. A method
-//! that consumes the owner takes its [`DropPolicy`] away, so the owner's drop does nothing. Any other drop follows the
-//! policy, or [`DropPolicy::ShutdownNow`] while the thread panics.
+//! The methods of [`Handle`] begin a shutdown, wait for termination, and say whether the executor was shut down or has
+//! terminated. A method that consumes the owner removes the owner's [`DropPolicy`] first, so the owner's drop does
+//! nothing. Any other drop follows the policy, or [`DropPolicy::ShutdownNow`] while the thread panics.
 
 use std::{
     future::Future,
@@ -297,8 +297,8 @@ pub enum DropPolicy {
 }
 
 impl DropPolicy {
-    /// Stops the pool as its owner's drop does, without waiting. Returns the policy that it followed: `ShutdownNow`
-    /// while the thread panics, and otherwise this one.
+    /// Stops the pool as the drop of its owner does, but does not wait. Returns the policy that was followed:
+    /// `ShutdownNow` if the thread is panicking, and otherwise `self`.
     pub(crate) fn carry_out(self, pool: &Arc<Pool>) -> Self {
         let policy = if thread::panicking() { Self::ShutdownNow } else { self };
         match policy {

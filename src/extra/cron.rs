@@ -14,8 +14,8 @@
 //! * **A stretch begins with a fold** if its offset is less: the clock shows some times again. With [`Repeated::First`]
 //!   they are left out of this stretch, and with [`Repeated::Last`] out of the stretch before.
 //!
-//! Whether a change is called daylight saving makes no difference. Every expression matches within 40 years, so the
-//! walk ends. Only if [`Missing::Skip`] leaves out all times of an expression does the walk go on to the year 9999.
+//! It makes no difference whether a change is due to daylight saving time. Every expression matches within 40 years, so
+//! the walk ends. Only if [`Missing::Skip`] leaves out all times of an expression does the walk go on to the year 9999.
 
 mod expression;
 mod fields;
@@ -243,8 +243,8 @@ impl Cron {
     }
 }
 
-/// Answers with the first matching moment after [`after_wall`](TriggerContext::after_wall). If the wall clock was set
-/// back by at most three hours, no run is repeated, unless the policy is [`Repeated::Both`].
+/// Answers with the first matching moment later than [`after_wall`](TriggerContext::after_wall). If the wall clock was
+/// set back by at most three hours, no run is repeated, unless the policy is [`Repeated::Both`].
 impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();
@@ -301,7 +301,7 @@ struct Policy {
     repeated: Repeated,
 }
 
-/// The time from one change of the offset to the next, in seconds since the epoch.
+/// The stretch of time between two successive changes of the offset. Its ends are in seconds since the epoch.
 struct Stretch {
     begin: i64,
     end: i64,
@@ -387,7 +387,7 @@ pub struct CronError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CronErrorKind {
-    /// A part of the expression is not valid in its place.
+    /// The expression has the wrong number of fields, or a part that is not valid in its place.
     Syntax,
     /// Each part is valid, but no day matches them all: 30 February, for instance.
     NeverMatches,

@@ -1,6 +1,6 @@
 //! Features that observe an executor: histograms of how late runs start and how long they take, metrics, and reports of
-//! slow runs and of starvation. The recorder of the histograms and the starvation watch are observers like any user's;
-//! the executor's methods find them by type ([`Handle::observer`](crate::Handle::observer)).
+//! slow runs and of starvation. The histograms' recorder and the starvation watch are observers like those that users
+//! supply; the executor's methods find them by type ([`Handle::observer`](crate::Handle::observer)).
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 

@@ -197,13 +197,13 @@ impl Unit {
         self.max == 7
     }
 
-    /// Returns the highest value that is not an alias of the lowest: for weekdays 6, since 7, like 0, is Sunday.
+    /// Returns the highest value that is not an alias. For weekdays this is 6: the value 7 means Sunday, as 0 does.
     fn last(&self) -> u8 {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// Returns text that the parser accepts for the values from `from` to `to`, in steps of `step`. If `to` is lower,
-    /// the values wrap around. Weekdays are written by name, which means the same in every dialect.
+    /// Returns text that the parser accepts for the values from `from` to `to`, in steps of `step`. If `to` is lower
+    /// than `from`, the values wrap around. Weekdays are written as names, which mean the same in every dialect.
     fn written(&self, from: u8, to: u8, step: u8) -> String {
         if from > to {
             let left = self.last() - from;
@@ -246,8 +246,8 @@ impl<'a> Piece<'a> {
         Some((self.part(before), self.part(after)))
     }
 
-    /// Returns the piece without its final `letter`, in upper or lower case; `None` if it does not end with that
-    /// letter, or if nothing else is left.
+    /// Removes `letter`, in upper or lower case, from the end of the piece. Returns `None` if the piece does not end
+    /// with this letter, or if nothing is left.
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))

@@ -4,10 +4,10 @@
 //! second is missing or repeated. For each month, the day fields become one word with a bit for each matching day,
 //! so the search goes from month to month, and not from day to day.
 //!
-//! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
-//! on. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All others
-//! match within 40 years, so every search ends. The next fifth Monday in February can be 40 years away, if a century
-//! year in between is not a leap year.
+//! From 2000 to 2027, at least one common year and one leap year begin on each day of the week, so every kind of year
+//! occurs. An expression that matches no day in these years is refused ([`never_match`](Fields::never_match)). All
+//! others match within 40 years, so every search ends. The next fifth Monday in February can be 40 years away, if a
+//! century year in between is not a leap year.
 
 use jiff::{Timestamp, civil::Date, tz::Offset};
 
@@ -72,7 +72,7 @@ impl Fields {
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first matching day from `date` on, in its month or in a later month that begins before `end`.
+    /// Returns the first matching day from `date` on, in the same month or in a later month that begins before `end`.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -147,8 +147,8 @@ impl Month {
         (self.first + day - 1) % 7
     }
 
-    /// Returns the bit of the weekday (Monday to Friday) in this month that is nearest to `day`; 0 if the month does
-    /// not have that day.
+    /// Returns the bit of the weekday (Monday to Friday) nearest to `day` within this month; 0 if this month does not
+    /// have that day.
     fn weekday_nearest(self, day: u32) -> u64 {
         let nearest = match self.weekday(day) {
             _ if day > self.length => return 0,

@@ -1,14 +1,14 @@
 //! Histograms of how late runs start and how long they take.
 //!
-//! A histogram allocates its 4,382 buckets of eight bytes (34 KiB) when it is made, so recording a run allocates
+//! A histogram allocates its 4,382 buckets of eight bytes (34 KiB) when it is made, so recording a duration allocates
 //! nothing. Buckets are 64 nanoseconds wide up to 16 microseconds; after that, the width doubles every 128 buckets, as
 //! in `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
-/// The width of the first buckets in nanoseconds, as an exponent of two.
+/// The first buckets are `1 << UNIT` nanoseconds wide.
 const UNIT: u32 = 6;
-/// The number of buckets from one power of two to the next, as an exponent of two.
+/// Beyond 16 microseconds, the bucket width doubles every `1 << OCTAVE` buckets.
 const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. Longer durations count in the last bucket.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;

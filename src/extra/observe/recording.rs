@@ -1,11 +1,11 @@
 //! Records an executor's runs, with a recorder for each thread, for each name that is kept apart, and for each group.
 //!
 //! Each thread has a [`Seat`], a thread-local with the thread's own recorder and those of the task name and the group
-//! that it recorded last. A thread contends for the lock of its own recorder only with a snapshot; threads share the
-//! other two recorders. When a thread has ended, its recorder goes to the next new thread.
+//! that the thread recorded last. A thread contends for the lock of its own recorder only with a snapshot; threads
+//! share the other two recorders. When a thread has ended, its recorder goes to the next new thread.
 //!
 //! A name's recorder records a run *instead of* the thread's recorder, and the total adds up the recorders of names and
-//! threads. A group's recorder records the run *as well*, and the total leaves that one out. So no run counts twice.
+//! threads. A group's recorder records the run *as well*, and is not part of the total. So no run counts twice.
 
 use std::{
     cell::RefCell,
@@ -27,7 +27,7 @@ struct Records {
     most_names: usize,
     threads: Mutex<Vec<Arc<Recorder>>>,
     names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
-    /// The groups' recorders, by the address of the group's name. The weak reference in each entry keeps that address
+    /// Each group's recorder, by the address of the group's name. The weak reference in the entry keeps that address
     /// from being used again.
     groups: Mutex<HashMap<usize, OfGroup>>,
 }
@@ -86,7 +86,7 @@ impl Records {
         Seat { of: Arc::downgrade(self), own, named: None, grouped: None }
     }
 
-    /// Returns the recorder of a name, made on first use; `None` for a new name once `most_names` have one.
+    /// Returns a name's recorder. If the name has none, makes one, or returns `None` if `most_names` names have one.
     fn of_name(&self, name: &str) -> Option<Arc<Recorder>> {
         let mut names = locked(&self.names);
         if !names.contains_key(name) && names.len() < self.most_names {
