@@ -15,24 +15,24 @@
 //! compare-and-exchange. An extension changes only an open word, and only to a later moment. The atomic orders all
 //! these changes. An extension that comes first makes the exchange fail, and the gate looks again; one that comes
 //! second finds the word closed, and returns `false`. So no planned run begins before the moment of a granted
-//! extension. The gate asks the user's gate before it closes the word, so an extension can still be granted meanwhile.
+//! extension. The gate closes the word only after asking the user's gate, so an extension can be granted until then.
 //!
 //! # What reopens the word
 //!
 //! * **The extender** of a one-shot task does not reopen the word after the run, which ends the task. In a series, each
 //!   run that the gate lets pass at once has a [`Lease`](crate::gate::Lease), whose `leave` opens the word when the run
-//!   has ended or did not take place after all. So an extension during a run is refused, and an extension after it puts
-//!   off the next run.
-//! * **Calls**: a call that finds no other waiting reopens the word with the moment when its run is due. The task is on
-//!   demand, so the call also asks for its run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
+//!   has ended or did not take place after all. So an extension that comes during a run is refused; one that comes
+//!   after the run puts off the next run.
+//! * **Calls**: a call that finds no other call waiting reopens the word with the moment when its run is due. The task
+//!   runs on demand, so the call also asks for the run ([`TaskHandle::run_within`](crate::TaskHandle::run_within)).
 //! * **The extender's gate** reopens a word that is still closed when a worker asks the gate. In that case no lease has
 //!   reopened it, because the user's gate gave its answer later, or because a one-shot task lost its lease.
 //! * The end of the task drops the gate, which closes the word for good.
 //!
 //! # What a call waits for
 //!
-//! The waiting calls are in one of two states, under the lock of [`calls::Calls`]. *Open*: the run is still ahead, and
-//! calls join it through the word. *Asked*: the gate has closed the word, and new calls are noted separately.
+//! The waiting calls are in one of two states, guarded by the lock of [`calls::Calls`]. *Open*: the run is still ahead,
+//! and calls join it through the word. *Asked*: the gate has closed the word, and new calls are noted separately.
 //!
 //! | what happens next | calls before the gate was asked | later calls |
 //! |---|---|---|
@@ -44,7 +44,7 @@
 //! no body has begun, and the calls are still *asked*, or *open* with a word that was due before the worker took the
 //! task. The trigger answers with the moment when the run for the calls still waiting is due, so none of them is lost.
 //!
-//! A throttled task notes when its body begins, and its gate puts off any run within the period, even one by `run_now`.
+//! A throttled task notes when its body begins. Its gate puts off any run within the period, even one from `run_now`.
 //!
 //! # What else moves the task
 //!

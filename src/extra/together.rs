@@ -2,8 +2,8 @@
 //!
 //! A [`TaskSet`] is a list of futures, and waits for them one after the other. An [`ExecutorCompletionService`] returns
 //! its futures in the order in which their tasks end ([`ScheduledFuture::poll_end`]).
-//! [`invoke_all`](crate::Handle::invoke_all) uses such a set, and [`invoke_any`](crate::Handle::invoke_any) such a
-//! service, each in a guard that cancels and signals the tasks when it is dropped. So whether such a call ends with a
+//! [`invoke_all`](crate::Handle::invoke_all) uses a set, and [`invoke_any`](crate::Handle::invoke_any) uses a service.
+//! The set or service is in a guard that, when dropped, cancels and signals the tasks. So when either call ends, with a
 //! value, an error or a panic in the iterator, each of its tasks has ended, or was cancelled and asked to stop.
 
 mod completion;

@@ -5,13 +5,13 @@
 //!
 //! A *check* (`Lookout::look`) is a task of the executor's [watcher](Watcher). It determines whether a worker is idle,
 //! which due task is first, and when a worker last took a task. So the check knows how long the executor has been
-//! starving, and when the next check has to run. The number of checks depends on the set time, and not on the number of
-//! tasks. A check that finds an idle worker arms no other; the next worker that takes a task, starts or ends arms one.
+//! starving, and when the next check has to run. The number of checks depends on the set time, not on the number of
+//! tasks. A check that finds an idle worker arms no other. The next worker to start, take a task or end arms one.
 //!
 //! # Why no starvation is missed
 //!
 //! > While all workers are busy, a check is armed. Its delay is at most the set time, counted from the last check or
-//! > from when a worker last took a task, started or ended, whichever is later.
+//! > from when a worker last started, took a task or ended, whichever is later.
 //!
 //! The worker and the check each take two steps, with sequentially consistent accesses:
 //!
@@ -21,7 +21,7 @@
 //! | 2. reads `armed`; if it is clear, sets it and arms a check | 2. counts the idle workers; if there are none, sets `armed` and arms the next check |
 //!
 //! At least one of the two sees the other's first step; if both do, the first to set `armed` arms the check. A worker
-//! that starts or ends takes step 2, too. If the watcher's thread cannot start, no check is armed until a worker takes
+//! that starts or ends takes step 2, too. If the watcher cannot start a thread, no check is armed until a worker takes
 //! step 2 again.
 
 use std::{

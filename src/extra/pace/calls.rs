@@ -112,7 +112,7 @@ impl Calls {
         waiting.period_end = now.saturating_add(self.period);
     }
 
-    /// Drops the calls whose run did not take place in the last tick, for which a worker took the task at `taken`.
+    /// After the tick for which a worker took the task at `taken`, drops the calls whose run did not take place.
     /// Returns when the run for the calls still waiting is due; `None` if no call is waiting.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();

@@ -151,7 +151,7 @@ impl Drop for ExtenderGate {
     }
 }
 
-/// The lease of one run of a series. It wraps the lease of the user's gate, if any, and its `leave` reopens the word.
+/// The lease for a run of a series. Its `leave` reopens the word. Wraps the lease that the user's gate gave, if any.
 struct RunOfSeries {
     put_off: Arc<PutOff>,
     inner: Option<Arc<dyn Lease>>,

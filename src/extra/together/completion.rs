@@ -1,30 +1,30 @@
 //! A completion service: futures in the order in which their tasks end.
 //!
-//! A pushed future joins the *pending* ones, with a number, and its task gets a [`CompletionWaker`], which moves the
-//! future to the *ended* ones. Takers take the first of the ended futures. One lock guards futures and takers. A thread
-//! wakes takers and drops values only after it has released the lock. The task owns its waker, and the service owns the
-//! futures: a waker that is called after the service was dropped finds nothing.
+//! A pushed future gets a number, and joins the *pending* ones. Its task gets a [`CompletionWaker`], which moves the
+//! future to the *ended* ones when the task ends. Takers take the first of the ended futures. One lock guards futures
+//! and takers. A thread wakes takers and drops values only after it has released the lock. The task owns its waker, and
+//! the service owns the futures: a waker that is called after the service was dropped finds nothing.
 //!
 //! # Why each future comes out once
 //!
-//! A future's number is pending before its task knows the waker. The waker's first call removes the number, and moves
-//! the future if `push` has stored it, in one step; a second call finds nothing. If `push` finds the number gone, it
-//! adds the future to the ended ones itself.
+//! A future's number is pending before its task knows the waker. The first time the waker is called, it removes the
+//! number and, in the same step, moves the future if `push` has stored it. A second call finds nothing. If `push` finds
+//! that the task has ended or that the number is gone, it adds the future to the ended ones itself.
 //!
 //! # Why no wake-up is lost
 //!
 //! There is an *answer* for a taker if a task has ended, or if nothing is left to wait for. A [`Taker`] that finds no
-//! answer joins the list in the same step, with a token that wakes it. Every change ends with one question
-//! ([`CompletionQueue::step`]): is there an answer? If so, the thread cancels the token of the first taker. The wake-up
-//! is a baton: a taker that has its answer asks the question too, and so does one that is dropped without an answer. So
-//! the news that nothing is left passes from taker to taker until all know it.
+//! answer joins the list of takers in the same step, with a token that wakes the taker. Every change ends with one
+//! question ([`CompletionQueue::step`]): is there an answer? If so, the thread cancels the token of the first taker.
+//! The wake-up is a baton: a taker that has its answer asks the question too, and so does one that is dropped without
+//! an answer. So the news that nothing is left passes from taker to taker until all know it.
 //!
 //! # Workers that wait
 //!
 //! A worker that waits without a limit [announces](Handle::enter_wait) the wait and its token. The thread that supplies
 //! the answer cancels the token before it goes on. So if that thread then waits, the taker with the answer no longer
-//! counts as waiting. A wait is not announced if one of the tasks can end without a worker of the executor, by a time
-//! limit or on another executor. A thread that pushes the future of such a task wakes all takers, so they look again.
+//! counts as waiting. A wait is not announced if one of the tasks can end without a worker of the executor, for
+//! instance at a time limit or on another executor. For such a task, `push` wakes all takers, so they look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -315,7 +315,7 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A call of `take`, `take_within` or `next`. Dropping it removes it from the list of takers.
+/// A call of `take`, `take_within` or `next`. A taker that is dropped leaves the list of takers.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
     /// The taker's place on the list. Zero until the taker is first listed, and again once it has its answer.
@@ -323,7 +323,7 @@ struct Taker<'a, T> {
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer if there is one, and passes the baton on. Otherwise fails with a token that is cancelled when
+    /// If there is an answer, returns it and passes the baton on. Otherwise, fails with a token that is cancelled when
     /// the taker has to look again. A taker that was woken in vain keeps its place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
         let clock = self.service.handle.clock();
