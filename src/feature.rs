@@ -2,9 +2,9 @@
 //!
 //! A module holds everything about its feature: the methods of the builder and of the handles, the code that the core
 //! calls for a task, and the state that the pool keeps. The rest of the crate reaches the features through two lists.
-//! [`Extensions`] lists the points of a task's life; this file lists the rest: what a builder requests ([`Requested`]),
-//! and what the pool keeps and reports ([`PoolExtensions`]). To remove a feature, remove its module, its lines in the
-//! lists, and a few lines elsewhere.
+//! The first, [`Extensions`], lists the points of a task's life. The second, this file, lists what a builder requests
+//! ([`Requested`]), and what the pool keeps and reports ([`PoolExtensions`]). To remove a feature, remove its module,
+//! its lines in the lists, and a few lines elsewhere.
 //!
 //! A feature may use the task but, as a rule, no other feature; one exception is [`control`], which checks whether the
 //! task has a gate. The core calls most functions of a feature under the task's lock, where no user code may run, so
@@ -52,11 +52,11 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// What a builder requests of each feature for its task.
+/// What a task's builder requests of each feature.
 #[derive(Clone, Default)]
 pub(crate) struct Requested {
     limit: Option<Duration>,
-    /// `true` for a one-shot task at a wall-clock moment, which is submitted as a series.
+    /// `true` if the task runs once, at a wall-clock moment. Such a task is submitted as a series.
     pub(crate) runs_once: bool,
     group: Option<Arc<GroupState>>,
     gate: Option<Arc<dyn RunGate>>,
@@ -70,7 +70,7 @@ impl Requested {
         self.gate.is_some()
     }
 
-    /// Begins a submission to the task's group, if it has one, or fails with the reason why the group refuses it.
+    /// If the task has a group, begins a submission to the group. Fails with the reason if the group refuses the task.
     pub(crate) fn join(&self, pool: &Arc<Pool>) -> Result<Option<Joining>, RejectionReason> {
         self.group.as_ref().map(|group| group.join(pool)).transpose()
     }
@@ -80,7 +80,7 @@ impl Requested {
         if self.limit.is_some() { pool.ensure_timer_thread() } else { Ok(()) }
     }
 
-    /// Makes the code that enforces the time limit of each run of a series; `None` without a limit or a timer.
+    /// Makes the code that limits each run of a series; `None` if no time limit is set or the pool has no timer.
     pub(crate) fn around(&self, pool_ref: &PoolRef) -> Option<Around> {
         self.limit.and_then(|budget| Around::limiting(pool_ref, budget))
     }
@@ -120,8 +120,8 @@ impl Requested {
     }
 }
 
-/// Tells the features of a task that its submission is over, and cancels the task if its group's shutdown does not keep
-/// it. `ticket` has a slot if the task was queued.
+/// Tells a task's features that the submission is over. Cancels the task if the shutdown of its group does not keep the
+/// task. `ticket` has a slot if the task was queued.
 pub(crate) fn submitted(
     task: &Arc<Task>,
     pool_ref: &PoolRef,
@@ -148,7 +148,7 @@ impl PoolExtensions {
         Self { timeouts: Timeouts::new(stripes, lead), groups: Groups::default() }
     }
 
-    /// Returns the queue of time limits to the driver of a pool without threads. No timer thread starts after this.
+    /// Returns the queue of time limits, for a driver to take from. No timer thread starts after this call.
     pub(crate) fn alarms(&self, clock: &Clock) -> Arc<DelayedWorkQueue<Arc<Task>>> {
         self.timeouts.do_without_thread(clock)
     }
@@ -175,7 +175,7 @@ impl PoolExtensions {
         deferred
     }
 
-    /// Removes all but the running tasks from the groups. Called when the pool has given its pending tasks back.
+    /// Removes from the groups every task that is not running. Called when the pool has given its pending tasks back.
     pub(crate) fn on_drain(&self) {
         self.groups.tell(&mut Roll::dissolve);
     }

@@ -16,7 +16,7 @@ use crate::{CancelReason, entry::Requeue, task::Task};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShutdownPolicy {
-    /// The task goes on as if there were no shutdown, and the executor terminates once the task has ended.
+    /// The task goes on as if there were no shutdown, and the executor terminates only after the task has ended.
     Keep,
     /// The task is cancelled unless it is running, even if it is already due. A running task does not run again.
     Cancel,
@@ -98,7 +98,7 @@ impl Task {
         own.unwrap_or_else(|| self.kind_at_shutdown())
     }
 
-    /// Returns what `at_shutdown` returns for a task without an exception. Takes no lock.
+    /// Returns the task's kind, which decides unless the task is an exception. Takes no lock.
     pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
         if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
     }

@@ -1,4 +1,4 @@
-//! Control: requests to a live task, which change when it runs next.
+//! Control: requests that change when a live task runs next.
 //!
 //! There is one operation: moving the next run to another moment. Every request is a [`Change`], and comes down to
 //! another deadline for the task's entry in the queue.
@@ -16,9 +16,9 @@
 //!
 //! A change says when the entry is due. While the task waits for its turn in a [group](crate::Group) or for its gate's
 //! answer, the entry stays parked all the same. So a thread that makes a change checks for such a wait before it moves
-//! the entry. The group and the gate park a task only under the task's lock, so the task is not parked between the
-//! check and the move. If the wait ends meanwhile, the thread that [unparks the task](super::parked) moves the entry
-//! once it has the lock.
+//! the entry. The group and the gate park a task only under the task's lock, so neither can park the task between the
+//! check and the move. If the wait ends meanwhile, the thread that [unparks the task](super::parked) takes the task's
+//! lock, then moves the entry.
 //!
 //! # Where the task is
 //!
@@ -64,7 +64,7 @@ pub(crate) enum Change {
     At(Timestamp),
     /// The next run is due at this moment at the latest.
     Within(Timestamp),
-    /// A run at once. The timestamp is that of the request.
+    /// An immediate run. The timestamp says when the run was requested.
     RunNow(Timestamp),
     Pause,
     Resume,
@@ -73,8 +73,8 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the change that gives the task this trigger; `None` if the task cannot have it. Calls the trigger, which
-    /// is user code, so the caller holds no lock.
+    /// Returns the change that gives the task this trigger; `None` if the trigger has no run, has a period of zero, or
+    /// cannot be shared behind the task's gate. Calls the trigger, which is user code, so the caller holds no lock.
     pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
         // This policy has no effect, since the task keeps its own.
         let missed = MissedRuns::Coalesce;
@@ -85,10 +85,10 @@ impl Change {
     }
 }
 
-/// The requests to a task that its entry does not show. A task without a trigger gets a `Control` with the first one.
+/// The requests that a task's entry does not show. A task without a trigger has no `Control` before such a request.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// `true` for a one-shot task at a wall-clock moment, which was submitted as a series.
+    /// `true` if the task runs once, at a wall-clock moment, and was submitted as a series.
     pub(super) runs_once: bool,
     pub(crate) is_paused: bool,
     extra: Option<Timestamp>,
@@ -99,15 +99,15 @@ pub(crate) struct Control {
     asked: Option<Timestamp>,
     /// `true` if the current run is put off: by the gate, or because the worker asks the trigger again.
     keeps_tick: bool,
-    /// The plan. In the queue, `None` if the entry stands for it; with a worker, `None` if the schedule decides.
+    /// The plan. `None` if the entry stands for the plan, or if a worker has the task and the schedule decides.
     plan: Option<Timestamp>,
-    /// The plan on the wall clock, in case that clock is set. `Some` only while a worker has the task for an extra run.
+    /// The plan on the wall clock, in case the clock is set. `Some` only while a worker has the task for an extra run.
     plan_on_wall: Option<Box<WallPlan>>,
-    /// The moment by which the next run was requested to start, if it was. `Some` only while a worker has the task.
+    /// The moment by which a request wants the next run to start. `Some` only while a worker has the task.
     within: Option<Timestamp>,
     /// `true` if `plan` comes from a request, and not from the schedule. Set only while a worker has the task.
     leaves_wall: bool,
-    /// The schedule from the next run on, if another was set. `Some` only while a worker has the task.
+    /// A new schedule, which applies from the next run on. `Some` only while a worker has the task.
     schedule: Option<Schedule>,
 }
 

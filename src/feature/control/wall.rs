@@ -1,8 +1,8 @@
 //! A task whose trigger may plan on the wall clock: that clock decides whether it is time for a run.
 //!
-//! Such a task is queued for an estimate of its moment ([`triggered`](crate::schedule)) or for the next check,
-//! whichever comes first. Checks are at the multiples of 30 s on the executor's clock. A worker that has taken the task
-//! checks the wall clock, in the same way on every system:
+//! Such a task is queued for the estimated moment of its next run ([`triggered`](crate::schedule)) or for the next
+//! check, whichever comes first. Checks take place at multiples of 30 s on the executor's clock. A worker that has
+//! taken the task checks the wall clock, in the same way on every system:
 //!
 //! * If it is *too early*, the worker queues the task again, for a better estimate or the next check. It does not take
 //!   the closure out, count a run, or ask the trigger.
