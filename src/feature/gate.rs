@@ -34,7 +34,7 @@
 //! once. After the answer the worker checks the task again. The body does not run if the task or its token was
 //! cancelled, if its time limit or its starting deadline has passed, or after
 //! [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task includes the time in its gate and
-//! in [`Lease::leave`]. The limit of a periodic task's run begins once the gate has let the run pass.
+//! in [`Lease::leave`]. The time limit of a periodic task's run starts to count once the gate has let the run pass.
 //!
 //! # An answer that comes later
 //!
@@ -45,12 +45,12 @@
 //! if the gate had just given the answer. [`Tick::attempt`] counts the question and its late answer as one attempt.
 //!
 //! Apart from the time limit of a one-shot task, only the gate can limit the wait for the reply. A graceful shutdown
-//! waits for a one-shot task that awaits a reply. It ends a series that awaits one, unless the executor
+//! waits for a one-shot task that awaits a reply. The shutdown ends a series that awaits a reply, unless the executor
 //! [keeps](crate::Builder::continues_existing_periodic_tasks_after_shutdown) series. A task's own
 //! [policy](crate::TaskBuilder::on_shutdown) takes precedence. If the task is cancelled, paused, drained or given
 //! another moment before the reply is sent, the reply has no effect: the sending thread only calls [`Lease::leave`] for
-//! a lease in it. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a pause.
-//! [`ManualClock::run_until_idle`](crate::ManualClock::run_until_idle) does not wait for a reply.
+//! a lease in the reply. After a pause, the gate is asked again. A run beside the schedule goes on waiting through a
+//! pause. [`ManualClock::run_until_idle`](crate::ManualClock::run_until_idle) does not wait for a reply.
 //!
 //! The reply and the entry share a slot. The thread that answers and the thread that ends the wait both lock the slot,
 //! and the second to lock it sees what the first has done. So an answer reaches only the run for which it was given. If
@@ -188,8 +188,8 @@ pub enum Entry {
     /// missed runs, [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate
     /// count from there. A moment that has passed means at once.
     At(Instant),
-    /// The answer comes with the [`Reply`] that [`later`] returned together with this entry. The task waits for it in
-    /// the queue, and occupies no worker; the [module](self#an-answer-that-comes-later) says more.
+    /// The answer comes with the [`Reply`] that [`later`] returned together with this entry. Until then the task waits
+    /// in the queue, and occupies no worker; the [module](self#an-answer-that-comes-later) says more.
     Later(PendingEntry),
 }
 
@@ -221,7 +221,7 @@ impl fmt::Debug for dyn Lease {
 /// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission)));
 /// ```
 pub trait Lease: Send + Sync + 'static {
-    /// Returns a number larger than that of every earlier lease, for stores that refuse a writer with a smaller one;
+    /// Returns a number larger than every earlier lease's, for stores that refuse a writer with a smaller number;
     /// `None` by default. The task reads it with [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
     fn fencing_token(&self) -> Option<u64> {
         None
@@ -283,7 +283,7 @@ pub struct Tick<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) number: u64,
     pub(crate) planned: Timestamp,
-    /// `planned` on the wall clock, if the run was planned there.
+    /// `planned` as a wall-clock time; `None` unless the run was planned on the wall clock.
     pub(crate) wall: Option<SystemTime>,
     pub(crate) attempt: u32,
     pub(crate) is_periodic: bool,
@@ -461,7 +461,7 @@ impl PendingEntry {
         }
     }
 
-    /// Has the answering thread call this function. Does nothing if the answer has already come.
+    /// Sets the function that the answering thread calls. Does nothing if the answer has already come.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
         if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));

@@ -1,4 +1,4 @@
-//! Groups: handles to a part of an executor's tasks.
+//! Groups: handles to subsets of an executor's tasks.
 //!
 //! A [`Group`] holds an [executor's handle](Handle) and the state that the group's members share. [`state`] says what
 //! that state decides, and why each member starts eventually; [`of_pool`] carries its decisions out.

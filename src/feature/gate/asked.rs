@@ -9,7 +9,7 @@
 //! # From the answer to the body
 //!
 //! ```text
-//!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ the closure is called ──▶ leave ──▶ publish
+//!   enter ──▶ Hold ──▶ watch ──▶ checked once more ────▶ the closure is called ──▶ leave ──▶ publish
 //!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ publish ──▶ Verdict::Cancelled
 //!     ├──▶ Again ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again
 //!     ├──▶ At ──▶ another tick is kept, in the same way
@@ -20,7 +20,7 @@
 //! Before it calls `enter`, the worker leaves out a run that is past its [starting deadline](crate::schedule), so that
 //! the gate claims no tick in vain. After the answer, it leaves out a run whose deadline has passed meanwhile.
 //!
-//! *Looked at once more* (`Call::look_again`) is one step under the task's lock. No call to the gate or its lease comes
+//! *Checked once more* (`Call::look_again`) is one step under the task's lock. No call to the gate or its lease comes
 //! between that step and the body. A thread that ends the task before that step keeps the body from running; one that
 //! comes later finds the body running. If the task has to end without the run, the worker publishes the outcome
 //! [`Again`](RunOutcome::Again), as if another run were to follow, and then ends the task as if it were waiting in the
@@ -40,14 +40,14 @@
 //! as a group does, under the task's lock. Then either that thread finds the entry in the queue, or a worker has the
 //! task and will see the answer when it queues the task. So no answer is overlooked.
 //!
-//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at the moment for which the worker
-//! took it. A thread that gives the entry another moment ends the wait under the task's lock. After it has released the
-//! lock, it unparks the entry if the entry was parked.
+//! The task waits for an answer ([`AwaitedReply`]) only while its entry is due at the moment for which the worker took
+//! the task. A thread that gives the entry another moment ends the wait under the task's lock. After it has released
+//! the lock, it unparks the entry if the entry was parked.
 //!
 //! # The token of a leased run
 //!
-//! A lost lease must cancel its run's token but not call the task off, as cancelling the task's token would. So a
-//! leased run has a token of its own, as a run with a time limit does; the lease gets the parent of that token.
+//! A lost lease must cancel only its run. Cancelling the task's token would call the task off. So a leased run has a
+//! token of its own, as a run with a time limit does; the lease gets the parent of that token.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ pub(crate) struct Gated {
     /// `None` once the task has ended.
     gate: Option<Arc<dyn RunGate>>,
     pool: Weak<Pool>,
-    /// The waiting ticks: that of the plan at index 0, and that of an extra run at index 1.
+    /// The waiting ticks: the plan's tick at index 0, and an extra run's tick at index 1.
     ticks: [Option<Asked>; 2],
     /// The answer that the task is waiting for, about one of the two ticks.
     awaited: Option<AwaitedReply>,
@@ -300,7 +300,7 @@ impl Call<'_> {
         entry
     }
 
-    /// Calls the gate or its lease, with no lock held. Returns `false` if the call panics, which is reported.
+    /// Calls the gate or its lease, with no lock held. If the call panics, reports the panic and returns `false`.
     fn call_gate(&self, part: FailureSource, call: &mut dyn FnMut()) -> bool {
         let called = self.hooks.contain(part, self.run, &mut || self.run.scoped(&mut *call));
         called.map_err(discard).is_ok()

@@ -9,12 +9,12 @@
 //!
 //! A member that will be queued again gives its permit back in the step that queues it
 //! ([`on_requeue`](Membership::on_requeue)), whether the run took place or the gate skipped it or put it off. Every
-//! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible; a member that was
-//! cancelled while it was running leaves when the body has returned.
+//! other member leaves ([`on_end`](Membership::on_end)) in the step that makes its end visible. Only a member that was
+//! cancelled while it was running leaves later, when its body has returned.
 //!
-//! A member that waits for the answer of its gate keeps its permit, or other members would overtake it. It gives the
-//! permit back if it gets another moment before the answer ([`on_replan`](Membership::on_replan)), or if its group is
-//! paused when the answer comes.
+//! A member that waits for its gate's answer keeps its permit; otherwise, other members would overtake it. The member
+//! gives the permit back if it gets another moment before the answer comes ([`on_replan`](Membership::on_replan)), or
+//! if its group is paused when the answer comes.
 
 use super::{
     roll::{Member, MemberKey, WaitsFor},
@@ -38,7 +38,7 @@ pub(crate) struct Membership {
     has_left: bool,
     /// The planned moment of the run that the group has just refused; `None` once the task is queued again.
     refused: Option<Timestamp>,
-    /// When the task is due, if that was changed before the task entered the group.
+    /// The moment when the task is due, if that moment was changed before the task entered the group.
     replanned: Option<Timestamp>,
 }
 
@@ -56,7 +56,7 @@ impl Membership {
         }
     }
 
-    /// Enters the task into the group. If the group's shutdown does not keep the task, fails with the reason to end it.
+    /// Enters the task into the group. Fails if the group's shutdown does not keep the task.
     fn enter(
         &mut self,
         task: &Arc<Task>,
@@ -161,7 +161,7 @@ impl Membership {
 }
 
 impl Task {
-    /// Enters the queued task into its group, if any. Fails with the reason if the group's shutdown does not keep it.
+    /// Enters the queued task into its group, if any. Fails if the group's shutdown does not keep the task.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,
