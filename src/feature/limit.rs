@@ -1,13 +1,13 @@
 //! The time limit of a task: the moment by which the task or, in a series, the current run must have ended.
 //!
 //! A one-shot task must end within its budget, counted from its planned moment. The limit moves with the plan, under
-//! the task's lock, and the thread that moves it then arms another [expiry](timer) (`Task::arm_limits`). An expiry does
-//! nothing if the limit has moved since it was armed. In a series, each run has a limit while it is under way.
+//! the task's lock. The thread that moves the plan arms another [expiry](timer) afterwards (`Task::arm_limits`). An
+//! expiry whose limit has moved does nothing. In a series, each run has a limit while it is under way.
 //!
 //! The timer thread cancels the token of an overlong run. That does not call off a series that goes on after a failed
-//! run, because the token belongs to the run. Before it cancels the token, the expiry notes this under the task's
-//! lock. Otherwise a request to the series during the rest of the run, such as a new schedule, would find the token
-//! cancelled, and would be refused.
+//! run, because the token belongs to the run. Before the expiry cancels the token, it notes under the task's lock that
+//! it is about to do so. Otherwise a request to the series during the rest of the run, such as a new schedule, would
+//! find the token cancelled, and would be refused.
 //!
 //! # Which thread wins
 //!
@@ -156,7 +156,7 @@ pub(crate) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// Makes the limit of a one-shot task, which must end within `budget` of `due`.
+    /// Makes the limit of a one-shot task. The budget is counted from `due`.
     pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
         Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
     }
@@ -188,19 +188,19 @@ impl TimeLimit {
         self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
-    /// Returns the moment at which a time limit cancels the task's token; `None` if none does.
+    /// Returns the moment at which a time limit cancels the task's token; `None` if no limit does.
     pub(crate) fn token_limit(&self) -> Option<Timestamp> {
         self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
     }
 
-    /// Returns `true` if this belongs to a one-shot task whose limit is no longer `limit`.
+    /// Returns `true` if the task is a one-shot task, and its limit is no longer `limit`.
     pub(crate) fn has_moved(&self, limit: Timestamp) -> bool {
         self.budget.is_some() && self.moment != Some(limit)
     }
 }
 
 impl Task {
-    /// Arms the task's current limit, and each later one, with `arm`. Does nothing if the task has none or has ended.
+    /// Arms the task's current limit and each later one with `arm`. Does nothing if the task has no limit or has ended.
     pub(crate) fn arm_limits(&self, arm: Arm) {
         let present = self.with(|parts| {
             // A task that has already ended would never drop `arm`.
@@ -231,8 +231,8 @@ impl Task {
         });
     }
 
-    /// Ends a limited run, and drops its token. If the limit has come (`is_over`), first cancels the token.
-    /// Otherwise, if the token itself was cancelled, and not just its parent, keeps it, which calls the task off.
+    /// Ends a limited run. If the limit has come (`is_over`), cancels and drops the run's token. Otherwise drops the
+    /// token, unless the token itself (not just its parent) was cancelled: such a token stays, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();

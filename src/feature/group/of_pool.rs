@@ -1,19 +1,19 @@
 //! The groups of a pool: operations that involve a group, its members, and their entries in the queue.
 //!
-//! A group decides under its own lock, and knows nothing of the queue ([`GroupState`]). The functions here carry its
-//! decisions out, one member after the other, with no lock held. The pool keeps weak references to its groups, to tell
-//! all of them of a new core pool size or of a shutdown.
+//! A group decides under its own lock, and knows nothing of the queue ([`GroupState`]). The functions here carry out
+//! the group's decisions, one member after the other, with no lock held. The pool keeps weak references to its groups,
+//! to tell all of them of a new core pool size or of a shutdown.
 //!
 //! # Where groups meet a shutdown
 //!
-//! The queue knows when a parked member is due ([`Timing`](crate::entry::Timing)). So a shutdown treats the member like
-//! any other entry. A worker may take a task that then has to wait for its turn. Even a closed queue admits such a task
-//! again ([`Requeue::Turn`](crate::entry::Requeue)), provided that the shutdown keeps the task.
+//! The queue knows when a parked member is due ([`Timing`](crate::entry::Timing)). So a shutdown treats the member's
+//! entry like any other entry. A worker may take a task that then has to wait for its turn. Even a closed queue admits
+//! such a task again ([`Requeue::Turn`](crate::entry::Requeue)), provided that the shutdown keeps the task.
 //!
-//! A shutdown treats the waiting members of a *paused* group like paused tasks, as if they were not yet due: it ends
-//! those that the policies do not keep. The group learns of the shutdown under its lock. From then on, if a worker asks
-//! about such a member, the group ends the member. The group can no longer be paused. So pausing a group delays
-//! termination only where pausing a task would.
+//! A shutdown treats the waiting members of a *paused* group as not yet due, as it does paused tasks: it ends the
+//! members that the policies do not keep. The group learns of the shutdown under its lock. From then on, a worker that
+//! asks about such a member has to end the member. After the shutdown, no group can be paused. So pausing a group
+//! delays termination only where pausing a task would.
 
 use super::{GroupState, Roll, roll::Member};
 use crate::{
@@ -32,8 +32,8 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Lists a new group. The thread that made the group reads the phase afterwards, and a shutdown advances the phase
-    /// before it reads the list. The list's lock orders the two threads, so no group misses the shutdown.
+    /// Lists a new group. The caller reads the pool's phase afterwards; a thread that shuts the pool down advances the
+    /// phase before it reads the list. The list's lock orders the two threads, so no group misses the shutdown.
     pub(super) fn add(&self, group: &Arc<GroupState>) {
         let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
         let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);
@@ -71,8 +71,8 @@ impl Pool {
         ended
     }
 
-    /// Takes a called-off member out of the queue, for the caller of the group's `shutdown_now`. If the member is
-    /// running, only cancels its token. Returns `None` then, and if a worker has taken the member.
+    /// Takes a member out of the queue, for the caller of the group's `shutdown_now`. Returns `None` if the member is
+    /// no longer in the queue. If the member is running, cancels the member's token.
     pub(crate) fn drain_member(&self, member: Member, reason: CancelReason) -> Option<DrainedTask> {
         let task = member.task.upgrade()?;
         if member.is_running() {

@@ -48,7 +48,7 @@ type Members = BTreeMap<MemberKey, Member>;
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) task: Weak<Task>,
-    /// The ticket with which the member entered. Its slot may be missing or out of date.
+    /// The ticket with which the member entered. The ticket's slot may be missing or out of date.
     pub(crate) ticket: Ticket,
     /// When the member is due or, once it has started, was due.
     pub(crate) due: Timestamp,
@@ -88,7 +88,7 @@ enum Stands {
 pub(crate) enum WaitsFor {
     Nothing,
     Turn,
-    /// The answer of its gate. Meanwhile the member keeps its permit.
+    /// The gate's answer. Until the answer comes, the member keeps its permit.
     Answer,
 }
 
@@ -112,14 +112,14 @@ pub(crate) struct Roll {
     pub(crate) parked: usize,
     /// The members that the current step unparks because they are now due later, although their turn has not come.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// Which members the group keeps after its own shutdown; `None` before.
+    /// Which members the group keeps after its own shutdown; `None` before the shutdown.
     keeps: Option<Keeps>,
-    /// Which members the group keeps after its executor's shutdown; `None` before.
+    /// Which members the group keeps after its executor's shutdown; `None` before the shutdown.
     executor_keeps: Option<Keeps>,
     /// The number of submissions to the group that are under way.
     pub(super) joining: usize,
     pub(crate) is_terminated: bool,
-    /// The members that have left since a report was requested; `None` before.
+    /// The members that have left since a report was requested; `None` before the request.
     pub(super) log: Option<ShutdownReport>,
 }
 
@@ -128,9 +128,9 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many more members may start: none while the group is paused. Otherwise, at least one member may run
-    /// even if all workers are reserved. An asking member has a permit but occupies no worker, so the number of workers
-    /// is a limit only if some are reserved.
+    /// Returns how many more members may start: none while the group is paused. Otherwise, the group has at least one
+    /// permit, even if all workers are reserved. If no worker is reserved, the number of workers does not limit the
+    /// permits, because an asking member has a permit but occupies no worker.
     fn free(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -161,7 +161,7 @@ impl Roll {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Adds a pending member. If the group was shut down and does not keep it, calls it off, and fails with the reason.
+    /// Adds a member. Calls off a member that the group's shutdown does not keep, and fails with the reason.
     pub(crate) fn enter(
         &mut self,
         mut member: Member,
@@ -176,8 +176,8 @@ impl Roll {
         admitted
     }
 
-    /// Starts a member that a worker has taken, if it may start. Returns `false` if the member has to wait, and fails
-    /// with the reason if it has to end.
+    /// Starts a member that a worker has taken, or returns `false` if the member has to wait. Fails with the reason if
+    /// the member has to end.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
         // If the member is not listed, the executor has given its pending tasks back.
         let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
@@ -232,7 +232,7 @@ impl Roll {
     }
 
     /// Notes that a member in the queue is now due at another moment. An asking member gives its permit back. A parked
-    /// member that is now due later is unparked; the worker that takes it then asks the group again. Returns the
+    /// member that is now due later is unparked; the worker that takes the member asks the group again. Returns the
     /// member's new key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
@@ -384,7 +384,7 @@ impl Roll {
         is_due || !self.others.is_empty() || self.joining > 0
     }
 
-    /// Returns a report on the members that have left since it was requested, and the members that are running now.
+    /// Returns the log of the members that have left since a report was requested, and a list of the running members.
     pub(crate) fn read_log(&self) -> (ShutdownReport, Vec<Member>) {
         let running = self.others.values().filter(|member| member.is_running());
         (self.log.clone().unwrap_or_default(), running.cloned().collect())

@@ -6,26 +6,26 @@
 //! # A task that waits for its group
 //!
 //! A worker that has taken a member asks the group whether the member may start. If not, the worker queues the member
-//! again, [parked](crate::entry::Timing). So a waiting member occupies no worker, and other due tasks pass it. Its
-//! entry is in the queue and says when it is due, so every call that counts, lists, moves, cancels or drains tasks
-//! finds the member pending.
+//! again, [parked](crate::entry::Timing). So a waiting member occupies no worker, and other due tasks pass it. The
+//! member's entry is in the queue and says when the member is due, so every call that counts, lists, moves, cancels or
+//! drains tasks finds the member pending.
 //!
 //! # The order
 //!
-//! Pending members are in an ordered map, by deadline and then by sequence, as in the queue. A member may start if
-//! fewer than *free* members come before it, where *free* is the number of permits left. That order is strict: if two
-//! workers have each taken a member and only one permit is free, the group refuses the later member even if its worker
-//! asks first.
+//! Pending members are in an ordered map, by deadline and then by sequence number, as in the queue. A member may start
+//! if fewer than *free* members come before it, where *free* is the number of permits left. That order is strict: if
+//! two workers have each taken a member and only one permit is free, the group refuses the later member even if its
+//! worker asks first.
 //!
 //! # Why each member starts eventually
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is
 //! about to unpark. Every step that may give a member its turn ends with a search for parked members among the first
-//! *free*. Such a step ends a run or a pause, removes a member, queues it again or moves it, shuts the group down, or
-//! changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread that takes
-//! the step marks the members found as no longer parked; after it has released the lock, it moves their entries to
-//! their deadlines. No user code runs in between, except that arming a new time limit may call the waker of a driven
-//! executor.
+//! *free*. Such a step ends a run or a pause, removes or moves a member, queues a member again, shuts the group down,
+//! or changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread that takes
+//! the step notes that the members it found are no longer parked. After it has released the lock, it moves the members'
+//! entries to their deadlines. No user code runs in between, except that arming a new time limit may call the waker of
+//! a driven executor.
 //!
 //! Only the step that queues a member again parks it. In that step the worker holds the task's lock, and asks the group
 //! a second time, so it sees a permit released since the refusal. Any later step of the group finds the member parked;
@@ -34,8 +34,8 @@
 //!
 //! # Locks
 //!
-//! A thread may take a group's lock while it holds a task's, and takes no lock while it holds the group's. It puts work
-//! on other tasks into [`Deferred`], and does that work once it holds no lock.
+//! A thread may take a group's lock while it holds a task's, and takes no lock while it holds the group's. The thread
+//! puts any work that concerns other tasks into [`Deferred`], and does that work once it holds no lock.
 //!
 //! # Tasks that have not entered yet
 //!
@@ -74,7 +74,7 @@ impl Drop for Joining {
 }
 
 impl GroupState {
-    /// Locks the group, to read it, or to make a change that gives no other member its turn.
+    /// Locks the group, to read it, or to make a change that gives no parked member its turn.
     pub(crate) fn roll(&self) -> WatchedGuard<'_, Roll> {
         self.roll.lock()
     }
@@ -125,7 +125,7 @@ impl GroupState {
         Ok(Joining(Arc::clone(self)))
     }
 
-    /// Returns `Some` once the group has ended; until then keeps the waker, as [`wait`](crate::wait) says.
+    /// Returns `Some` once the group has ended; until then keeps the waker, as described in [`wait`](crate::wait).
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
         self.roll.poll(place, waker, |roll| roll.is_terminated.then_some(()))
     }

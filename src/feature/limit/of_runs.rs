@@ -6,7 +6,7 @@
 //! least as long as the limit; on a manual clock, this is exact to the nanosecond.
 //!
 //! If the failure policy would end the task at its first failure, the expiry ends the task. Otherwise the expiry only
-//! cancels the token, which is the run's own, and the run fails when the body returns, whatever the body returns
+//! cancels the token, which is the run's own, and the run fails when the body returns, whatever the result
 //! ([`Run::overrule`]).
 
 use std::time::Duration;
