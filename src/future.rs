@@ -1,10 +1,10 @@
 //! The future: the caller's half of a task.
 //!
 //! Through it the caller waits for the result, by blocking or by awaiting; both use the same code
-//! ([`wait`](crate::wait)). The future needs the pool to read the clock, to detect a deadlock before it waits, and to
-//! move or cancel the task. So it keeps the pool in memory, and still works when it outlives its executor. A task has
-//! at most one [`ScheduledFuture<T>`], which can take the result. A [`TaskHandle`] cannot take it, so it needs no `T`
-//! and can be cloned.
+//! ([`wait`](crate::wait)). The future uses the pool to read the clock, to detect a deadlock before the caller waits,
+//! and to move or cancel the task. So it keeps the pool in memory, and still works when it outlives its executor. A
+//! task has at most one [`ScheduledFuture<T>`], which can take the result. A [`TaskHandle`] cannot take the result, so
+//! the handle needs no `T` and can be cloned.
 
 mod task_handle;
 

@@ -1,8 +1,8 @@
 //! The id of a task (a number for programs, a short text for people), and the task and run that a report is about.
 //!
-//! The number is the task's sequence number in the queue, which has many digits in decimal. So the text is in base 32,
-//! in groups of four digits, without the letters that look like digits (Crockford's alphabet). On Linux the text has up
-//! to seven digits in an executor's first second, and eleven after a week.
+//! The number is the task's sequence number in the queue. In decimal, that number has many digits. So the text is in
+//! base 32, in groups of four digits, without the letters that look like digits (Crockford's alphabet). On Linux the
+//! text has up to seven digits in an executor's first second, and eleven after a week.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -119,7 +119,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Returns the number with one more digit; `None` if `digit` is not a digit, or the number would be too large.
+/// Returns `number` with `digit` appended; `None` if `digit` is not a digit, or if the result would be too large.
 fn append(number: u64, digit: u8) -> Option<u64> {
     let digit = match digit.to_ascii_lowercase() {
         b'o' => b'0',

@@ -75,9 +75,9 @@ impl Limit {
         }
     }
 
-    /// Blocks until `poll` has an answer; returns `None` if `deadline` comes or the token is cancelled first. The
-    /// caller has computed `deadline` at the start of its own call. If there is no answer, `poll` may have left this
-    /// thread's waker registered.
+    /// Blocks until `poll` has an answer; returns `None` if `deadline` passes or the limit's token is cancelled first.
+    /// The caller computes `deadline` as soon as it receives the limit. If there is no answer, `poll` may have left
+    /// this thread's waker registered.
     pub(crate) fn block<R>(
         &self,
         clock: &Clock,

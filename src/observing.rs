@@ -21,7 +21,7 @@ use crate::{Histograms, RunHistograms, extra::observe::RunRecorder};
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 
-/// The observers that a builder's methods have requested. Each executor that the builder makes gets its own.
+/// The observers that a builder's methods have requested. Each executor that the builder makes gets its own observers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedObservers {
     #[cfg(feature = "histograms")]

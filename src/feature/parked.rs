@@ -8,8 +8,8 @@ use crate::{
     unwind::discard,
 };
 
-/// Unparks tasks whose turn has come, whose gate has answered, or whose next run was moved. Moves each entry to the
-/// moment when its task is due. The caller holds no lock.
+/// Unparks tasks whose turn has come, whose gate has answered, or whose next run was moved. Moves each task's
+/// entry to the moment when the task is due. The caller holds no lock.
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());

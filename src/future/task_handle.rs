@@ -1,6 +1,6 @@
 //! A handle to a task, for everything except taking its result. Its code is compiled once, not once for each result
-//! type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` has the methods that change
-//! when the task runs, and describes their races.
+//! type. [`ScheduledFuture`](super::ScheduledFuture) dereferences to [`TaskHandle`]. The methods that control when the
+//! task runs are in `feature::control`, which also describes their races.
 
 use std::{fmt, task::Waker, time::Duration};
 
@@ -32,11 +32,11 @@ pub struct TaskHandle {
     at_drop: AtomicU8,
 }
 
-/// The handle is a clone of another handle, for example from `task_handle()`.
+/// The handle was cloned from another handle, for example by `task_handle()`.
 const BESIDE: u8 = 1;
 /// The drop removes the waker of an `await` from the task.
 const AWAITED: u8 = 2;
-/// The drop gives up the result, which another handle would keep in memory, or which may be an `Err` to report.
+/// The drop gives up the result: another handle would keep it in memory, or it may be an `Err` to report.
 pub(super) const GIVES_UP: u8 = 4;
 /// The drop cancels the task.
 pub(super) const CANCELS: u8 = 8;
@@ -130,7 +130,7 @@ impl TaskHandle {
         Ok(has_ended)
     }
 
-    /// Takes the task out of the queue of `pool`, and ends it. Returns `false` if it is not in that queue.
+    /// Takes the task out of the queue of `pool`, and ends the task. Returns `false` if the task is not in that queue.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(self.pool_ref.pool(), pool) && pool.remove_pending(self.task(), self.ticket())
     }
@@ -273,7 +273,7 @@ impl TaskHandle {
         self.pool().callbacks.hooks.drops(self.id)
     }
 
-    /// Blocks until the task has ended; spins for a while before it sleeps. Fails if the wait could never end.
+    /// Blocks until the task has ended; spins for a while before sleeping. Fails if the wait could never end.
     pub(super) fn wait(&self) -> Result<(), WouldDeadlock> {
         if self.is_current() && self.needs_worker_of(self.pool()) {
             return Err(WouldDeadlock(()));

@@ -12,10 +12,10 @@
 //! ends if it finds two others free when it returns from user code. If no thread can be started, expired limits wait
 //! until a timer thread returns from user code. Each submission of a task with a limit tries again to start a thread.
 //!
-//! A new thread counts as free even before it starts, so that no other thread starts one as well. The thread factory
-//! may report success and yet lose the thread. In that case the [`TimerThread`] is dropped before it runs. Its drop
-//! takes the thread off the count and, if no other thread is free, starts one. It starts one even if no limit is
-//! pending, because a submission that relied on the lost thread may be about to arm a limit.
+//! A new thread counts as free even before it starts. Otherwise another submission might start a second thread. The
+//! thread factory may report success and yet lose the thread. In that case the [`TimerThread`] is dropped before it
+//! runs. That drop takes the lost thread off the count of free threads. If no other thread is free, the drop starts
+//! one, even if no limit is pending: a submission that relied on the lost thread may be about to arm a limit.
 //!
 //! # Termination
 //!
@@ -189,7 +189,7 @@ impl Timer {
         Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
-    /// Arms `expiry` for `deadline`. Returns a guard whose drop disarms it; `None` if the queue is closed.
+    /// Arms `expiry` for `deadline`. Returns a guard whose drop disarms the expiry; `None` if the queue is closed.
     pub(super) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
