@@ -39,27 +39,27 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock whether it ends the task, and then takes the entry of a waiting task
-//! out of the queue by its slot. Once a call that ended the task has returned, the entry is gone, and the closure has
-//! been dropped unless the task is running. Three steps of other threads can interfere:
+//! [`Pool::cancel`] decides under the task's lock whether it ends the task. If a waiting task ends, `cancel` then
+//! removes the task's queue entry, using the entry's slot. Once a call that ended the task has returned, the entry is
+//! gone, and the closure has been dropped unless the task is running. Three steps of other threads can interfere:
 //!
 //! * *A worker takes the entry*: the worker finds nothing to run, and drops its reference to the task.
 //! * *A worker queues the task again*: it does so under the task's lock. If the worker gets the lock first, the
 //!   cancelling thread takes the entry out; otherwise the worker queues nothing.
-//! * *The slot goes to another entry*: the queue compares the sequence, and removes nothing.
+//! * *The slot goes to another entry*: the queue sees that the sequence numbers differ, and removes nothing.
 //!
 //! # Moving an entry
 //!
 //! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task),
 //! when the task's wait for its group or its gate ends, and when a timer is reset. Unless the entry is a timer's, the
 //! moving thread takes the task's lock before those of the queue, as does a worker that queues a task again. After
-//! `stop` (as in the executor's default drop) or `shutdown_now`, a request has no effect. In a closed queue an entry
-//! can only move earlier, because the shutdown decides by the deadlines in the queue which tasks to cancel.
+//! `stop` or `shutdown_now`, a request has no effect. In a closed queue an entry can only move earlier, because the
+//! shutdown decides by the deadlines in the queue which tasks to cancel.
 //!
 //! The entry may have been parked, because its task was paused, was waiting for its group or its gate, or runs on
-//! demand. No worker is kept alive for a parked entry. So a thread that has moved an entry wakes a waiter, and then, as
-//! a submission does, checks whether any worker will take the entry ([`Pool::compensate`]). The rule in [`workers`]
-//! treats the task as newly queued.
+//! demand. No worker is kept alive for a parked entry. So a thread that has moved an entry wakes the waiter, if any,
+//! that must learn of the move. Then, as a submission does, the thread checks whether any worker will take the entry
+//! ([`Pool::compensate`]). The rule in [`workers`] treats the task as newly queued.
 //!
 //! `docs/decisions/cost.md` lists what scheduling and cancelling cost; [`queue`](crate::queue) says which thread is
 //! woken, and when none is.
@@ -150,8 +150,8 @@ type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// The function that makes the watch for a task's slow runs: code around each run, which reports runs of the given
-    /// length or longer.
+    /// The function that returns code to put around a task's runs: that code reports each run of the given length or
+    /// longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
@@ -172,7 +172,7 @@ pub(crate) struct Pool {
     pub(crate) spawner: Spawner,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: Policies,
-    /// The parent of every task's token; `shutdown_now` cancels it.
+    /// The token that `shutdown_now` cancels, and the parent of every task's token.
     pub(crate) token: CancellationToken,
     /// The tasks that have ended since a shutdown report was first asked for.
     pub(crate) log: EndLog,
@@ -326,7 +326,7 @@ impl Pool {
         found
     }
 
-    /// Ends a task that was forced out of the queue. If this call ended it and it is periodic, also reports `why`.
+    /// Ends a task that was forced out of the queue. If this call ended a periodic task, also reports `why`.
     fn displace(&self, task: Arc<Task>, id: u64, reason: CancelReason, why: &'static str) {
         let found = self.end_as_cancelled(&*task, id, reason);
         if found != Cancellation::TooLate && task.is_periodic() {
@@ -337,8 +337,8 @@ impl Pool {
 
     // Moving an entry.
 
-    /// Returns a value that can move a task's entry. The caller must afterwards pass it to
-    /// [`call_worker`](Self::call_worker), holding no lock.
+    /// Returns a value that can move a task's entry. After moving the entry, the caller must pass this value to
+    /// [`call_worker`](Self::call_worker) while holding no lock.
     pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
@@ -369,7 +369,7 @@ impl Pool {
 #[must_use = "a task that is due would wait"]
 pub(crate) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
-    /// The task's ticket; its slot may be out of date or missing.
+    /// The task's ticket. The slot in the ticket may be out of date or missing.
     ticket: Ticket,
     is_moved: bool,
     wake: Option<Waker>,
@@ -389,9 +389,9 @@ impl QueuedEntry<'_> {
     }
 }
 
-/// Adds `one` to a list of things that end by themselves, such as threads. If the list is full, first removes those
-/// that have ended, returns them for the caller to drop, and makes room for as many again as are left. So an addition
-/// costs at most two checks on average.
+/// Adds `one` to a list of things that end by themselves, such as threads. If the list is full, first removes the
+/// elements that have ended, returns them for the caller to drop, and reserves room for more elements than are left. So
+/// an addition costs at most two checks on average.
 pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut gone = Vec::new();
     if kept.len() == kept.capacity() {
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(kept.len(), MANY);
     }
 
-    /// Of elements that end one after another, only a few are kept, and each is returned once.
+    /// Of elements that end one after another, only a few are kept; the others are returned, each once.
     #[test]
     fn who_has_gone_is_not_kept() {
         let (mut kept, mut gone) = (Vec::new(), Vec::new());

@@ -8,8 +8,8 @@
 //!
 //! A thread that releases a permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter that
 //! gives up at the same time passes it on ([`acquire_before`]). A waiter that wakes for another reason may acquire the
-//! permit before the waiter that was woken for it. The former then leaves the list, and no later wake-up goes to it. So
-//! no permit stays unused while a submitter waits.
+//! permit before the waiter that was woken for it. A waiter that has acquired a permit leaves the list, and no later
+//! wake-up goes to that waiter. So no permit stays unused while a submitter waits.
 //!
 //! Once the queue is closed there is no bound: every submitter gets a permit, and the queue refuses the task and says
 //! why. Under the capacity's lock, a submitter that finds no permit reads whether the queue is closed (`is_closed`, an
@@ -45,7 +45,7 @@ impl Capacity {
         Self { bound, acquired: Watched::default() }
     }
 
-    /// Acquires a permit if one is left or the queue is closed. Returns `true` if it did, or if there is no bound.
+    /// Acquires a permit if one is left or the queue is closed. Returns `true` on success, or if there is no bound.
     #[inline]
     pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
         self.bound.is_none_or(|bound| self.acquire(bound, is_closed))
@@ -63,8 +63,8 @@ impl Capacity {
         }
     }
 
-    /// Blocks until it has [acquired](Self::try_acquire) a permit, until the deadline, or until `gives_up` returns
-    /// `true`. A thread that makes `gives_up` true must do so before it [wakes](Self::wake_all) the submitters.
+    /// Blocks until a permit is [acquired](Self::try_acquire), the deadline has passed, or `gives_up` returns `true`. A
+    /// thread that makes `gives_up` true must do so before it [wakes](Self::wake_all) the submitters.
     pub(super) fn acquire_before(
         &self,
         clock: &Clock,

@@ -8,7 +8,7 @@
 //!   that has not happened, and the pool has as many workers as it may have, or cannot start another.
 //!
 //! The pool detects no other cycles; [`WouldDeadlock`] names them. The [`JoinRegistry`](super::workers) lists what
-//! workers wait for: the end of a task, the return of a body, or whatever a user announces
+//! workers wait for: a task to end, a body to return, or whatever a user announces
 //! ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether its wait is *stuck*: only a
 //! worker of this pool can end it, and none has yet.
 //!
@@ -24,8 +24,8 @@
 //!
 //! Only workers that have [started](super::workers) count. If another thread is starting a worker, the thread that
 //! completes the cycle waits for the outcome. A thread factory may return `Ok` and later drop the worker without
-//! running it. The thread that drops it then starts another if all remaining workers are waiting. If that fails, the
-//! pool logs an event, and these workers wait until the next submission starts a worker.
+//! running it. If all remaining workers are waiting, the thread that drops the worker starts another. If that fails,
+//! the pool logs an event, and these workers wait until the next submission starts a worker.
 //!
 //! # Why no thread relies on a worker that is retiring
 //!
@@ -60,8 +60,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Keeps an unlimited wait of the calling worker registered until the guard is dropped. Fails if the wait could
-    /// never end. Returns `None` on a thread that is not a worker of this pool, and after `shutdown_now`.
+    /// Registers an unlimited wait of the calling worker. Dropping the returned guard ends the registration. Fails if
+    /// the wait could never end. Returns `None` if the caller is not a worker of this pool, and after `shutdown_now`.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
