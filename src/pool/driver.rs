@@ -22,7 +22,7 @@
 //! the round ends where that run comes in the order, and [`Driver::arm`] then says to call again at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained. Limits have sequences too, so a round expires only those queued before it began.
+//! cancelled, moved or drained. Limits have sequence numbers too, so a round expires only those queued before it began.
 //!
 //! # Termination
 //!
@@ -38,14 +38,14 @@
 //! if that moment turns out to be too late. The driver is then on three lists of waiters: one for termination, and one
 //! in each of the [queues](crate::queue) of tasks and limits. In a queue it is the only waiter, and so the leader. It
 //! is not listed while it runs something, and it looks at both queues and the phase before it says when to call again.
-//! Once its waker has been called, the driver counts as a searcher until it is called again.
+//! Once its waker has been called, the driver counts as a searcher until the driver itself is called again.
 //!
 //! # The driver's thread
 //!
-//! A driver cannot be sent to another thread. So its thread is in a [scope](super::lifecycle) of the pool, as a worker,
-//! for as long as the driver lives. While this thread is blocked in a wait for one of the pool's tasks, or for
-//! termination, nothing runs. So such a wait is refused, as on a pool's only worker. Because there is no timer thread,
-//! this applies to a task with a time limit too ([`deadlock`](super::deadlock)).
+//! A driver cannot be sent to another thread. Therefore, as long as the driver lives, its thread is in a
+//! [scope](super::lifecycle) of the pool, with the role of a worker. While this thread is blocked in a wait for one of
+//! the pool's tasks, or for termination, nothing runs. So such a wait is refused, as on a pool's only worker. Because
+//! there is no timer thread, a wait for a task that has a time limit is refused too ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -160,8 +160,8 @@ impl Driver {
         round
     }
 
-    /// Expires each limit whose time is up at `moment` and whose sequence is below `end`. A limit comes before a task
-    /// of the same moment.
+    /// Expires each limit whose time is up at `moment` and whose sequence number is below `end`. A limit comes before a
+    /// task of the same moment.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
             expire(&*entry.element, self.pool());
@@ -176,7 +176,7 @@ impl Driver {
         round.ran += usize::from(self.runner.runs() > runs);
     }
 
-    /// Returns when the driver has to be called next: `PAST` if only to terminate the pool, `NEVER` if not at all.
+    /// Returns when the driver has to be called next: `PAST` to terminate the pool, `NEVER` if no call is needed.
     pub(crate) fn next(&self) -> Timestamp {
         self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
@@ -190,7 +190,7 @@ impl Driver {
         }
     }
 
-    /// Lists `waker`, and returns the same as [`next`](Self::next). Until the driver is called again, the waker is
+    /// Lists `waker`, and returns the same moment as [`next`](Self::next). Until the driver is called again, `waker` is
     /// called if that moment turns out to be too late, or if the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
@@ -209,7 +209,7 @@ impl Driver {
         runner.pool.lifecycle.forget(for_end);
     }
 
-    /// Runs whatever is due until `poll` returns an answer, and sleeps in between.
+    /// Runs rounds until `poll` returns an answer, and sleeps while nothing is due.
     pub(crate) fn drive_until<R>(&mut self, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
         // The caller may be waiting for termination.
         self.pool().remove_released();

@@ -54,7 +54,7 @@ pub(crate) enum Phase {
     Running,
     /// Entered by `Pool::shutdown`.
     ShuttingDown,
-    /// Entered by `Pool::stop`, as in the default drop of the owner.
+    /// Entered by `Pool::stop`, which the owner's drop calls by default.
     OwnerDropped,
     /// Entered by `Pool::shutdown_now`.
     Stopping,

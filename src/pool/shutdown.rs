@@ -73,9 +73,9 @@ impl Pool {
         DrainedTasks::new(drained, self.detached_context(), may_share)
     }
 
-    /// Terminates the pool if nothing is left in its closed queue. Called after a task has been taken out without being
-    /// run: all workers may have retired, since none stays for a parked task. In a driven pool this does nothing: the
-    /// next call of the driver terminates the pool.
+    /// Terminates the pool if nothing is left in its closed queue and no party is registered. Called after a task has
+    /// been taken out without being run: all workers may have retired, since none stays for a parked task. In a driven
+    /// pool this does nothing: the next call of the driver terminates the pool.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
         if !self.is_driven && self.queue.is_finished() && self.lifecycle.register() {

@@ -1,7 +1,7 @@
 //! Staffing, a protocol of the pool: which threads start a worker, and what happens if none can be started.
 //!
-//! Only the holder of a [`SpawnPermit`] starts a thread. It holds no lock meanwhile: the thread factory is user code.
-//! The head of [`workers`](super::workers) explains why no task is forgotten when several threads want a worker.
+//! Only the holder of a [`SpawnPermit`] starts a thread, and does so without holding a lock: the thread factory is user
+//! code. The head of [`workers`](super::workers) explains why no task is forgotten when several threads want a worker.
 
 use std::io;
 
@@ -14,12 +14,12 @@ use super::{
 use crate::{sync::Arc, thread_factory::factory_error, time::Timestamp, trace, unwind::discard};
 
 impl Pool {
-    /// Starts a worker if one is missing, and returns `true` if it did. Blocks while another thread has the permit.
+    /// If a worker is missing, starts one and returns `true`. Blocks while another thread has the permit.
     pub(super) fn start_worker(self: &Arc<Self>) -> io::Result<bool> {
         self.start_worker_below(Workers::wanted)
     }
 
-    /// Starts a worker if fewer have started than the core size, and the queue is open. Returns `true` if it did.
+    /// If the queue is open, and fewer workers than the core size have started, starts one and returns `true`.
     pub(crate) fn start_core_worker(self: &Arc<Self>) -> io::Result<bool> {
         if self.queue.is_closed() {
             return Ok(false);
@@ -101,8 +101,8 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a helper thread if `is_needed` returns `true`, and then calls `started`. `is_needed` is called **under
-    /// the lock** of the workers. Blocks while another thread has the permit.
+    /// If `is_needed` returns `true`, and the pool is not yet tidying, starts a helper thread and then calls `started`.
+    /// `is_needed` is called **under the lock** of the workers. Blocks while another thread has the permit.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -127,8 +127,8 @@ impl Pool {
         result
     }
 
-    /// Starts a thread: a worker if `number` is `Some`, else a helper. Calls `started` if that succeeds, and gives the
-    /// permit back in any case.
+    /// Starts a thread: a worker if `number` is `Some`, else a helper. On success, calls `started`. Gives the permit
+    /// back in any case.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -167,7 +167,7 @@ impl Pool {
     }
 
     /// If the queue is closed and there is no worker, ends the tasks that are still to run, since no submission will
-    /// start a worker. A parked task stays: the thread that moves it starts a worker.
+    /// start a worker. A task that is parked or never due stays: the thread that moves the task starts a worker.
     #[cold]
     pub(super) fn end_stranded(&self) {
         if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {
