@@ -7,18 +7,18 @@
 //!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first starts a worker ([`staffing`](super::staffing)), unless as many as are wanted have already
-//! started. So a worker will come for every task that stays queued: if there is no worker and none can be started, the
-//! task is not queued, or is taken out again. If the bound or the queue refuses the task, the submission asks the
-//! [handler](crate::rejection), and offers the task again each time the handler answers `Retry`.
+//! If fewer workers have started than are wanted, a submission first starts one ([`staffing`](super::staffing)). So a
+//! worker will come for every task that stays queued: if there is no worker and none can be started, the task is not
+//! queued, or is taken out again. If the bound or the queue refuses the task, a submission that may ask the
+//! [handler](crate::rejection) does so, and offers the task again each time the handler answers `Retry`.
 //!
 //! # References
 //!
-//! Every future keeps the pool alive, so that it can cancel its task. If all futures shared one reference count, every
-//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as
-//! its queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] that its number
-//! selects. The thread's tasks go into the stripe of that reference, and each of their futures has a clone of the
-//! reference.
+//! To cancel its task, a future needs the pool, so every future keeps the pool alive. If all futures shared one
+//! reference count, every submission and every drop of a future would write to the same cache line. So a pool has as
+//! many reference counts as its queue has stripes, each on cache lines of its own. A thread submits through the
+//! [`PoolRef`] that its number selects. The thread's tasks go into the stripe of that reference, and each of their
+//! futures has a clone of the reference.
 //!
 //! # Where a submission meets a shutdown
 //!
@@ -57,7 +57,7 @@ use crate::{
     unwind::{Contained, discard},
 };
 
-/// A counted reference to a pool and to one stripe of its queue. Each future has one.
+/// A counted reference to a pool and to one stripe of its queue. Each future has such a reference.
 #[derive(Clone)]
 pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
 
@@ -66,7 +66,7 @@ struct Target {
     stripe: usize,
 }
 
-/// The references to one pool, one for each stripe. All [handles](crate::Handle) of the executor share them.
+/// One [`PoolRef`] for each stripe of a pool's queue. All [handles](crate::Handle) of the executor share this value.
 pub(crate) struct PoolRefs {
     /// The pool that all `refs` refer to; kept here as well, to save an indirection.
     pool: Arc<Pool>,
@@ -120,9 +120,9 @@ impl PoolRef {
         self.0.stripe
     }
 
-    /// Submits a task through this reference. The caller has checked that the pool has a worker, and passes what it
-    /// found as `staffing`. If the task is refused, asks the handler, or fails if `asks_handler` is `false`. Returns a
-    /// ticket without a slot if the handler has dealt with the task.
+    /// Submits a task through this reference. The caller has checked the pool's workers, and passes the result as
+    /// `staffing`. If the bound or the queue refuses the task, asks the handler if `asks_handler` is `true`, and
+    /// otherwise fails. If the handler has dealt with the task, returns a ticket without a slot.
     // Inlined with the usual path into the queue: a call would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
@@ -139,9 +139,9 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer, even beyond the bound. Asks no rejection handler: a handler that ran the timer at once would
-    /// end the wait too early, and one that blocked would block the polling thread. Fails if the queue does not admit
-    /// the timer, or if there is no worker and none can be started.
+    /// Submits a timer, even beyond the bound. Never asks the rejection handler: a handler that ran the timer at once
+    /// would end the timer's wait too early, and a handler that blocked would block the thread that polls the timer.
+    /// Fails if the queue does not admit the timer, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -159,7 +159,7 @@ impl PoolRef {
         })
     }
 
-    /// Acquires a permit unless `has_permit`, offers the task to the queue, and ensures that a worker comes for it.
+    /// Acquires a permit unless `has_permit`, offers the task to the queue, and ensures that the task gets a worker.
     #[inline(always)]
     pub(super) fn offer(
         &self,
@@ -188,7 +188,7 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler about a refused task, and offers the task again each time the handler answers `Retry`.
+    /// Calls `ask_handler` for a refused task, and offers the task again each time the answer is `Continue`.
     #[cold]
     fn reject(
         &self,
@@ -276,8 +276,8 @@ impl PoolRef {
 }
 
 impl Pool {
-    /// Starts a worker, unless as many as are wanted have started or the queue is closed. If the start fails, returns
-    /// `Short` if another worker has started, and otherwise the error.
+    /// If fewer workers have started than are wanted, and the queue is open, starts one. If the start fails, returns
+    /// `Short` if the pool has a started worker, and otherwise the error.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // The queue, not the phase, which advances before the queue is closed: until then tasks are admitted.
@@ -336,8 +336,8 @@ impl Pool {
         self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
-    /// Blocks until it has acquired a permit, until `timeout` has passed, or until `gives_up` returns `true`. Returns
-    /// `TimeIsUp` at once where no wait can help: without a bound, and on a worker of this pool.
+    /// Blocks until a permit is acquired, `timeout` has passed, or `gives_up` returns `true`. If the pool has no bound,
+    /// or the calling thread is a worker of the pool, returns `TimeIsUp` at once.
     pub(crate) fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
         if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;

@@ -1,5 +1,5 @@
-//! Reports each task that a worker takes, and each run, to the observers. A pool with no observer of either skips
-//! this, unless the pool has a bound: one flag ([`Pool::follows_takes`](Pool)) covers observers and bound.
+//! Reports each task that a worker takes, and each run, to the observers. A pool skips this if it has no bound and no
+//! observer of takes or runs. One flag ([`Pool::follows_takes`](Pool)) covers both conditions.
 //!
 //! An extra clock reading at the end of each run would cost more than the rest of the report. The worker reads the
 //! clock anyway, right after the run, when it looks for its next task. So it keeps the facts of a run until then, and

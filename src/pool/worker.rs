@@ -1,16 +1,16 @@
 //! A worker: it takes tasks as they fall due, runs them, and queues again those that are to run again.
 //!
 //! A worker ends once the queue is closed and empty, or once the worker has been surplus and idle for long enough
-//! ([`workers`](super::workers)). No task can end the worker: a task contains any panic of its closure, even one from
-//! dropping it, and the worker calls and drops all other user code through `unwind`.
+//! ([`workers`](super::workers)). No task can end the worker: a task catches every panic of its closure, even a panic
+//! while the closure is dropped, and the worker calls and drops all other user code through `unwind`.
 //!
 //! [`Runner::requeue`] holds the task's lock while the queue takes a stripe's lock and the waiters' lock, one after the
 //! other. The order, task before queue, is never reversed. Under the task's lock the check for a cancellation and the
 //! insertion are one step, so a cancelled periodic task is never queued again, not even briefly.
 //!
-//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives a [`Worker`](crate::Worker) to run.
-//! The `Worker` owns the [`WorkerThread`]. The pool counts the worker until it retires or the `WorkerThread` is
-//! dropped: when its work ends, or when a `Worker` that was never run is dropped.
+//! A worker's thread comes from a [`ThreadFactory`](crate::ThreadFactory), which receives a [`Worker`](crate::Worker)
+//! to run. The `Worker` owns the [`WorkerThread`]. The pool counts the worker until the worker retires or the
+//! `WorkerThread` is dropped. The `WorkerThread` is dropped when its work ends, or with a `Worker` that was never run.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -27,7 +27,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// A worker. The pool counts the worker until it retires or this value is dropped.
+/// A worker. The pool counts the worker until the worker retires or this value is dropped.
 pub(super) struct WorkerThread {
     pub(super) runner: Runner,
     pub(super) name: String,
@@ -38,7 +38,7 @@ pub(super) struct Runner {
     pub(super) pool: Arc<Pool>,
     number: usize,
     stats: Arc<WorkerStats>,
-    /// True if other threads may rely on this worker to take a task: it has been idle, or is about to search.
+    /// True if other threads may rely on this worker to take a task: the worker has been idle, or is about to search.
     is_relied_on: Cell<bool>,
     pub(super) takes: Takes,
     /// True if the worker has announced a search and has not [withdrawn](Runner::search_done) the announcement.
@@ -67,7 +67,7 @@ impl WorkerThread {
 }
 
 impl Runner {
-    /// Makes the runner of a worker thread, which starts with a search (`will_search`), or of a driver, which does not.
+    /// Makes a runner. A worker thread starts with a search (`will_search`); a driver does not.
     pub(super) fn new(
         pool: Arc<Pool>,
         number: usize,
@@ -209,8 +209,8 @@ impl Runner {
         }
     }
 
-    /// Withdraws the announcement of a search, if there is one. Called once the queue counts this worker as idle, and
-    /// before a step that may take a while.
+    /// If this worker has announced a search, withdraws the announcement. Called once the queue counts this worker as
+    /// idle, and before a step that may take a while.
     fn search_done(&self) {
         if self.will_search.take() {
             self.pool.workers.search_done(self.number);
