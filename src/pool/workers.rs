@@ -11,7 +11,7 @@
 //!
 //! The thread factory is user code, so a thread that calls it holds no lock. In place of a lock there is a *permit*:
 //! one thread at a time starts a worker, and a submission that needs a worker waits for the permit. Threads rely only
-//! on **started** workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts
+//! on **started** workers: those that have begun, or for which the factory has returned `Ok`. A running worker counts
 //! as started even if the factory has yet to return, so every worker that checks whether it is surplus is itself
 //! counted. If a newly counted worker is one too many, the idle workers check again ([`Workers::mark_started`]).
 //!
@@ -30,9 +30,9 @@
 //!
 //! * *A submission* starts a worker first, unless as many have started as are wanted. Once it has queued the task, it
 //!   looks: by then other workers may have retired, or the new one may have taken another task.
-//! * *A worker, idle or about to search, that takes an entry* looks before it runs the task. If tasks are left and no
-//!   other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that was neither, because it
-//!   found the entry at once, need not look: no thread has relied on it.
+//! * *A worker that takes an entry*, if it was idle or about to search, looks before it runs the task. If tasks are
+//!   left and no other worker is idle or about to search, the worker starts another (`Pool::compensate`). A worker that
+//!   was neither, because it found the entry at once, need not look: no thread has relied on it.
 //! * *An idle worker that retires* leaves as many started workers as are wanted, or else enough idle ones: at least one
 //!   if one task is pending, and two if several are. The rule needs only one idle worker; but without a second, a pool
 //!   with two periodic tasks would start and end a thread at every run.
@@ -56,8 +56,8 @@
 //! A worker is *surplus* if more workers have started than the core size allows, or if core threads may time out. A
 //! surplus worker that is idle asks whether it may retire ([`Workers::try_retire`]), and if so retires after the
 //! keep-alive. It may retire if more workers have started than are wanted, unless all others are in an unlimited wait.
-//! If no more have started than are wanted, it must not leave a task behind, and no thread may rely on it while it
-//! leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
+//! If no more workers have started than are wanted, the surplus worker must not leave a task behind, and no thread may
+//! rely on that worker while it leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
@@ -75,16 +75,16 @@
 //! later sees that the other has left; of two threads that look, the second sees the permit of the first. A thread that
 //! has taken an entry does not wait for the permit: it leaves the other entries to the permit's holder. The holder may
 //! have started no worker, so it looks once it has given the permit back. A worker reports under the lock of this
-//! module that it has searched; by then the queue counts it as waiting, or it has taken an entry. [`retiring`] explains
-//! when a worker that had to stay may retire after all.
+//! module that it is no longer about to search; by then the queue counts the worker as waiting, or the worker goes on
+//! to look. [`retiring`] explains when a worker that had to stay may retire after all.
 //!
 //! # Settings
 //!
-//! Settings can change while workers run. A thread changes one under the lock of this module, and a retiring worker
-//! reads it under that lock. A submission reads the core size once its task is queued, and a thread that enlarges the
-//! core reads the queue's length after the change. The queue's locks ensure that at least one of them sees what the
-//! other did. A thread that shrinks the core wakes the sleeping workers once; those that are surplus retire after the
-//! keep-alive if no task comes.
+//! Settings can change while workers run. A thread changes a setting under the lock of this module, and a retiring
+//! worker reads the settings under that lock. A submission reads the core size once its task is queued, and a thread
+//! that enlarges the core reads the queue's length after the change. The queue's locks ensure that at least one of them
+//! sees what the other did. A thread that shrinks the core wakes the sleeping workers; those that are surplus then ask
+//! whether they may retire.
 //!
 //! The lock protects everything in [`Roster`]. Under it, [`Workers::try_retire`], [`Workers::try_spawn_permit`] and
 //! [`Workers::count`] call closures that use the queue while the number of workers is fixed (`docs/locks.md`).
@@ -117,7 +117,7 @@ use crate::{
 pub(crate) struct Workers {
     /// The list of workers. Its waiters are the threads that wait for the permit.
     roster: Watched<Roster, { rank::OUTERMOST }>,
-    /// The number of started workers, perhaps without one that is deciding whether to retire. Written under the lock.
+    /// A copy of `Roster::started`, written under the lock. May leave out a worker that is deciding whether to retire.
     started: AtomicUsize,
     core_size: AtomicUsize,
     core_timeout: AtomicBool,
@@ -130,7 +130,7 @@ pub(crate) struct Workers {
 
 #[derive(Default)]
 struct Roster {
-    /// One slot for each worker that is starting or started, sorted by number.
+    /// The slots of all workers that are starting or have started, sorted by the workers' numbers.
     slots: Vec<WorkerSlot>,
     /// How many of the workers in `slots` have started.
     started: usize,
@@ -152,7 +152,7 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// True until the worker's first search is over, and from each announcement of a search until that search is over.
+    /// True for a new worker, and after each announcement of a search, until [`Workers::search_done`] is called.
     will_search: bool,
 }
 
@@ -208,14 +208,14 @@ impl Workers {
 
     // Counts.
 
-    /// Reads the number of started workers without a lock: one that is deciding whether to retire may be left out.
+    /// Reads the number of started workers without a lock. A worker that is deciding whether to retire may be left out.
     #[inline]
     pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
         self.started.load(Ordering::SeqCst)
     }
 
-    /// Reads the number of started workers under the lock: one that is deciding whether to retire is counted.
+    /// Reads the exact number of started workers, under the lock.
     pub(crate) fn size(&self) -> usize {
         self.roster.lock().started
     }
@@ -342,7 +342,6 @@ impl Workers {
         Some(SpawnPermit { workers: self })
     }
 
-    /// Returns `true` if a worker was lost and none has started since, so that a due task may have no worker.
     pub(super) fn is_short(&self) -> bool {
         self.roster.lock().is_short
     }
@@ -355,8 +354,8 @@ impl Workers {
         (number, stats)
     }
 
-    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers must
-    /// ask again whether they may retire: there are too many workers, or unlimited waits kept one from retiring.
+    /// Counts a worker as started: the worker has begun, or the factory has returned `Ok`. Returns `true` if the idle
+    /// workers must ask again: there are too many workers, or unlimited waits had kept a worker from retiring.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {
@@ -380,7 +379,7 @@ impl Workers {
         self.roster.lock().set_will_search(number, true);
     }
 
-    /// Notes that a worker has searched; from now on the queue knows whether the worker is idle.
+    /// Notes that a worker is no longer about to search. If the worker is idle, the queue counts it by now.
     pub(super) fn search_done(&self, number: usize) {
         self.roster.lock().set_will_search(number, false);
     }
@@ -426,7 +425,7 @@ impl SpawnPermit<'_> {
         (number, stats)
     }
 
-    /// Keeps the handle of the started thread, and gives the permit back.
+    /// Keeps the started thread's handle, if any, and gives the permit back.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut roster = self.workers.roster.lock();
         let gone = thread.map(|thread| keep(&mut roster.threads, thread, is_finished));

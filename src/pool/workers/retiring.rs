@@ -11,8 +11,8 @@
 //! worker ask again. There are two reasons to stay:
 //!
 //! * **Tasks are pending**, and too few other workers are idle. The reason is gone once the other idle workers suffice
-//!   for the pending tasks. A thread that removes a task without running it checks for this (`Pool::entry_removed`). So
-//!   does a worker that has run a task, once it is idle: by then a periodic task is pending again.
+//!   for the pending tasks. A thread that removes a task without running it checks for this (`Pool::entry_removed`). A
+//!   worker that has run a task also checks, once the worker is idle: by then the task, if periodic, is pending again.
 //! * **All other workers are in an unlimited wait.** The reason is gone once such a wait ends or another worker starts.
 //!
 //! # Why no worker stays for a reason that is gone
@@ -35,11 +35,11 @@ use crate::{
 };
 
 /// Returns `true` if a worker's wait is stuck: only a worker of the pool can do what is awaited, and none has done it.
-/// The argument says whether the pool has a timer thread. A cancellation by another thread could end the wait, but the
-/// pool cannot foresee one.
+/// The argument says whether the pool has a timer thread. Another thread could still end the wait with a cancellation,
+/// but the pool cannot foresee that.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
-/// The unlimited waits of a pool's workers, one entry for each.
+/// The unlimited waits of a pool's workers, with one entry for each wait.
 #[derive(Default)]
 pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
@@ -55,7 +55,7 @@ impl JoinRegistry {
         entries.len()
     }
 
-    /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
+    /// Removes an entry. The caller holds another reference to `awaited`, so no closure is dropped under the lock.
     pub(in crate::pool) fn remove(&self, awaited: &Arc<Awaited>) {
         let mut entries = self.0.lock();
         if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
@@ -97,16 +97,17 @@ pub(super) const MAX_STAYING: usize = 2;
 /// The reasons why workers stay, which they note under the lock of the workers.
 #[derive(Default)]
 pub(in crate::pool) struct Staying {
-    /// A worker stays until fewer tasks are pending than this; zero if no worker stays for tasks.
+    /// Once fewer tasks than this are pending, the workers that stay for tasks ask again. Zero if no worker stays for
+    /// tasks.
     tasks: AtomicUsize,
     /// True if a worker stays because all others are in an unlimited wait.
     joins: AtomicBool,
 }
 
 impl PoolView {
-    /// Returns what a worker that waits in the queue sees. Called under the lock of the workers. Takes the lock of the
-    /// join registry, then that of the queue's waiters, then that of the queue's ready list and, while holding it, each
-    /// stripe's in turn.
+    /// Returns what a worker that waits in the queue sees. Called under the lock of the workers. Takes, one after the
+    /// other, the locks of the join registry, of the queue's waiters and of the queue's ready list. While holding the
+    /// last of these locks, takes each stripe's lock in turn.
     pub(in crate::pool) fn under_workers_lock<E: Clone>(
         joins: &JoinRegistry,
         queue: &DelayedWorkQueue<E>,
@@ -154,7 +155,7 @@ impl Workers {
         }
     }
 
-    /// Makes the idle workers ask again if unlimited waits kept one from retiring. Called when such a wait has ended.
+    /// Makes the idle workers ask again if unlimited waits had kept a worker from retiring. Called after such a wait.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
@@ -211,7 +212,7 @@ impl Workers {
 }
 
 impl Staying {
-    /// Adds the reason that `look` finds, if any, to the earlier ones. Returns `true` if it found one.
+    /// Adds the reason that `look` finds, if any, to the earlier reasons. Returns `true` if `look` found a reason.
     fn note(&self, look: impl FnOnce() -> (usize, bool)) -> bool {
         // Relaxed, like all accesses to these two: the locks behind which the workers look order them.
         let (tasks, joins) =
@@ -224,7 +225,7 @@ impl Staying {
         own_joins || own_tasks > 0
     }
 
-    /// Withdraws the reason to stay "tasks are pending" if it is gone. Returns `true` if it did: the workers that
+    /// If the reason to stay "tasks are pending" is gone, withdraws the reason and returns `true`: the workers that
     /// stayed must then ask again. `has_at_least(n)` says whether at least `n` tasks are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
@@ -236,8 +237,8 @@ impl Staying {
         is_over
     }
 
-    /// Withdraws the reason to stay "all other workers are in an unlimited wait". Returns `true` if it was noted: the
-    /// workers that stayed must then ask again.
+    /// If the reason to stay "all other workers are in an unlimited wait" is noted, withdraws the reason and returns
+    /// `true`: the workers that stayed must then ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }
