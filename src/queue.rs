@@ -23,7 +23,7 @@
 //!   reached the heap by the time `close` returns; one that loses is refused ([`AdmissionState`]).
 //! * **Which thread is woken?** [`waiters`] has the protocol, and the argument that no wake-up is lost.
 //! * **Which entry is taken next?** The entry with the earliest deadline; of several with the same deadline, the one
-//!   submitted first. In a single heap that is the heap's order; [`striped`] says why it holds across heaps.
+//!   submitted first. A single heap has this order; [`striped`] says why the order holds across heaps.
 //! * A thread holds no lock while it reads the clock, drops an element, or wakes another thread.
 //!
 //! # Words
@@ -31,14 +31,14 @@
 //! | word | meaning |
 //! |---|---|
 //! | element | a value that the owner inserts |
-//! | entry | an element with its deadline and sequence |
-//! | sequence | a number that orders submissions; no two elements ever have the same |
+//! | entry | an element with its deadline and sequence number |
+//! | sequence number | orders submissions; no two elements ever have the same number |
 //! | ticket | identifies an entry while it is in the queue |
 //! | take | wait until an entry is due, then take it out |
 //! | try to take | take an entry out only if one is due now |
 //! | remove | take chosen entries out, due or not |
 //! | drain | take all entries out |
-//! | requeue | queue a taken element again, with the sequence it had |
+//! | requeue | queue a taken element again, with the sequence number that it had |
 //!
 //! # Java's names
 //!
@@ -139,13 +139,13 @@ impl AdmissionState {
     }
 }
 
-/// A function that is given the due time and the element, and returns `true` if the element is to be removed.
+/// A function that gets an entry's due time and element, and returns `true` if the entry is to be removed.
 type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]
 pub(crate) struct RefusedElement<E> {
     pub(crate) why: InsertError,
-    /// The element's sequence. No other element gets it.
+    /// The element's sequence number. No other element gets this number.
     pub(crate) sequence: u64,
     pub(crate) element: E,
 }
@@ -160,8 +160,8 @@ pub enum InsertError {
     Full,
 }
 
-/// An entry as it was when a snapshot was taken. `element` is a clone of the entry's element, a reference to it, or a
-/// view of it.
+/// An entry as it was when a snapshot was taken. `element` is a clone of the entry's element, a reference to it, a view
+/// of it, or `()`.
 #[derive(Debug)]
 pub(crate) struct SnapshotEntry<V> {
     /// The moment at which the entry is due, even if it is parked.

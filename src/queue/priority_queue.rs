@@ -8,9 +8,9 @@
 //! ```
 //!
 //! * The [sorted run](sorted_run) has entries that arrive in deadline order.
-//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. The cost of each is
-//!   independent of their number. Most are timeouts and are cancelled before they come near; the others move to the
-//!   [near part](near_part), bucket by bucket.
+//! * The [`Calendar`] has most of the entries that are due 17 ms or more after the first one. The cost of each entry
+//!   is independent of the number of entries. Most are timeouts and are cancelled before they come near; the others
+//!   move to the [near part](near_part), bucket by bucket.
 //! * The [lanes] take bursts that arrive while the [array heap](array_heap) is large. The array heap takes all other
 //!   entries.
 //! * [`Slots`] has the elements, each at a place that does not change.
@@ -25,9 +25,9 @@
 //!
 //! # The head
 //!
-//! The head is the deadline of the first entry, as far as it is known. It is *exact* while the first near entry is due
-//! before the calendar's [floor](calendar), the moment before which no entry of the calendar is due. A call that takes
-//! out the first near entry also brings the nearest buckets near as needed
+//! The head is the deadline of the first entry, as far as this deadline is known. The head is *exact* while the first
+//! near entry is due before the calendar's [floor](calendar), the moment before which no entry of the calendar is due.
+//! A call that takes out the first near entry also brings the nearest buckets near as needed
 //! ([`settle_until`](PriorityQueue::settle_until)), but stops at a work limit or a bucket of several chunks. Then the
 //! head is only a *bound*: the floor. No entry is then due before the floor, so a thread that sleeps until the floor
 //! is not late. A thread that finds the bound due brings one chunk near, publishes the new head, and looks again.
@@ -65,8 +65,8 @@ use crate::{entry::Ticket, time::Timestamp};
 pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
 /// Until the near part has more entries than this, all new ones go there: a heap this small needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
-/// If an entry is due a number of nanoseconds in this range after the first one, and sorts after all entries of the
-/// sorted run, it goes to the run, which costs less than the calendar. The range ends at about a second.
+/// Distances from the first near entry, in nanoseconds. If the sorted run admits a new entry at such a distance, the
+/// entry goes to the run, which costs less than the calendar. The range ends at about a second.
 const IN_ORDER: Range<u64> =
     calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
 /// `true` in the crate's own tests and the models: there the calendar begins 64 nanoseconds ahead, and chunks are
@@ -117,7 +117,7 @@ const fn ticket_of(key: u128, slot: u32) -> Ticket {
     Ticket { slot, sequence: sequence_of(key) }
 }
 
-/// Returns the two smallest of four, given as two ordered pairs.
+/// Returns the two smallest of four values, which are given as two ordered pairs.
 pub(super) fn two_smallest<T: Copy + Ord>([a, b]: [T; 2], [c, d]: [T; 2]) -> [T; 2] {
     if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
 }
@@ -137,7 +137,7 @@ impl<E> PriorityQueue<E> {
         self.near.len() + self.calendar.len
     }
 
-    /// Inserts an element. No two entries may have the same sequence.
+    /// Inserts an element. No two entries may have the same sequence number.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
@@ -177,7 +177,7 @@ impl<E> PriorityQueue<E> {
         Some(SnapshotEntry { deadline: deadline_of(key), ticket: ticket_of(key, slot), element })
     }
 
-    /// Removes the entry with this ticket, if it is there. Also returns `true` if the head may have changed.
+    /// Removes the entry that has this ticket, if any. Also returns `true` if the head may have changed.
     #[inline(always)]
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let (entry, is_news) = match self.table.key_place(ticket.slot)? {
@@ -281,8 +281,8 @@ impl<E> PriorityQueue<E> {
 
 /// Finding the first entry of the whole queue, and keeping it in the near part.
 impl<E> PriorityQueue<E> {
-    /// Returns the deadline and the sequence of the first entry; `None` if there is none, or if it is not known until
-    /// more chunks have [come near](Self::bring_near).
+    /// Returns the deadline and the sequence number of the first entry; `None` if the queue is empty, or if its first
+    /// entry is not known until more chunks have [come near](Self::bring_near).
     #[inline]
     pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
         let key = self.near.first();
@@ -304,8 +304,8 @@ impl<E> PriorityQueue<E> {
         Timestamp::from_nanos(self.calendar.floor)
     }
 
-    /// Returns `true` if the first entry is known, or if nothing in the calendar is due at `now`. Otherwise the head is
-    /// a bound, and is due at `now`.
+    /// Returns `true` if the first entry is known, or if the calendar's floor is later than `now`. Otherwise the head
+    /// is a bound, and is due at `now`.
     #[inline]
     pub(super) fn is_settled(&self, now: Timestamp) -> bool {
         self.first_near().min(now) < self.floor() || self.calendar.is_unused()
@@ -316,8 +316,8 @@ impl<E> PriorityQueue<E> {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
 
-    /// Returns the deadlines of the first two entries, or bounds before them; `NEVER` for each that does not exist.
-    /// May overlook the second entry: behind many holes in the run, or in the calendar if the first is only a bound.
+    /// Returns the deadlines of the first two entries, or bounds before them; `NEVER` for an entry that does not exist.
+    /// May overlook a second entry that is behind many holes in a run, or in the calendar while the head is a bound.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());
@@ -325,7 +325,7 @@ impl<E> PriorityQueue<E> {
         two_smallest(self.near_two(), [self.floor(), Timestamp::NEVER])
     }
 
-    /// Brings near each bucket whose turn comes by `now`, and lists the entries due then, in no particular order.
+    /// Moves each bucket whose turn comes by `now` to the near part. Lists the entries due at `now`, in any order.
     pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<SnapshotEntry<()>>) {
         while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();
@@ -342,8 +342,8 @@ impl<E> PriorityQueue<E> {
         [deadline_of(first), deadline_of(second)]
     }
 
-    /// Moves the first entry of all to the near part, within a work limit. Called after each change that may leave it
-    /// in the calendar.
+    /// Moves the first entry of all to the near part, within the limits of [`settle_until`](Self::settle_until). Called
+    /// after each change that may leave this entry in the calendar.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {
@@ -395,8 +395,8 @@ impl<E> Drained<E> {
         Self { heaps, slot: 0, len }
     }
 
-    /// Takes out the remaining elements, chunk by chunk, with `None` for each free place. Does not look up their keys:
-    /// if there are many, most lookups would miss the cache.
+    /// Takes out the remaining elements, chunk by chunk, with `None` for each free place. Does not look up the
+    /// elements' keys: if there are many elements, most lookups would miss the cache.
     pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
         self.len = 0;
         mem::take(&mut self.heaps).into_iter().flat_map(|heap| heap.table.into_chunks()).collect()

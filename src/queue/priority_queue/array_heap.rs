@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   groups   [· · · 0] [1 2 3 4] [5 6 7 8] …   keys; four siblings fill one cache line
-//!   slots    [· · · a] [b c d e] [f g h i] …   the slot of the element of each key
+//!   slots    [· · · a] [b c d e] [f g h i] …   for each key, the slot of its element
 //! ```
 //!
 //! The root is at position 3, so that the children of each node begin at a multiple of four and share a cache line. An
@@ -18,7 +18,7 @@
 //!
 //! 1. No key is smaller than its parent's.
 //! 2. For every position `p` in use, the last position that was reported for `slots[p]` is `p`.
-//! 3. Every unused position of a group holds `VACANT`. At most one more group follows the one with the last entry.
+//! 3. Every unused position of a group holds `VACANT`. At most one group follows the group that has the last entry.
 
 const ARITY: usize = 4;
 const ROOT: usize = 3;
@@ -107,7 +107,7 @@ impl ArrayHeap {
         }
     }
 
-    /// Passes the entries no later than `latest` to `note`, in no particular order. Linear in their number.
+    /// Passes the entries no later than `latest` to `note`, in no particular order. Takes time linear in their number.
     pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         self.visit(ROOT, latest, note);
     }
@@ -163,8 +163,8 @@ impl ArrayHeap {
         }
     }
 
-    /// Replaces the entry at `position`, and moves the new one up or down to where it belongs. Even the last entry
-    /// may have to move up when it fills a hole in the middle, because it comes from another branch.
+    /// Replaces the entry at `position`, and moves the new entry up or down to where it belongs. Even the last entry of
+    /// the heap may have to move up, if it fills a hole in another branch.
     // Always inlined, as is `sift_up`: in a heap of few levels, the calls would be much of the work.
     #[inline(always)]
     pub(super) fn sift(&mut self, positions: &mut impl Positions, position: usize, entry: Keyed) {
