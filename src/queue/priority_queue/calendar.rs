@@ -46,7 +46,7 @@ use super::{
 /// The lowest level, whose entries are due 2²⁴ ns (17 ms) or more after the first near one. So of a million tasks due
 /// within a second, the heap has one in sixty at a time, and stays in cache.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
-/// An entry due less than this many nanoseconds after the first near one stays out of the calendar.
+/// A new entry that is due less than this many nanoseconds after the first near one stays out of the calendar.
 pub(super) const DISTANCE: u64 = 1 << NEAREST;
 /// The number of places in a level: about twice the number of buckets that the level needs at a time.
 const RING: usize = 32;
@@ -58,7 +58,7 @@ const UNUSED: u64 = u64::MAX;
 
 pub(super) struct Calendar {
     pub(super) len: usize,
-    /// The earliest turn of any bucket, in nanoseconds; `UNUSED` if none is in use. No far entry is due before it.
+    /// The earliest turn of any bucket, in nanoseconds: no far entry is due earlier. `UNUSED` if no bucket is in use.
     pub(super) floor: u64,
     /// The number of the bucket whose turn comes first; `NONE` if no bucket is in use.
     nearest: u32,
@@ -151,8 +151,8 @@ impl Calendar {
         Ok(slot)
     }
 
-    /// Removes the far entry with this slot and this sequence. Also returns `true` if the nearest bucket may have
-    /// changed.
+    /// Removes the far entry with this slot and this sequence number. Also returns `true` if the nearest bucket may
+    /// have changed.
     #[inline(always)]
     pub(super) fn remove<E>(
         &mut self,
@@ -198,8 +198,8 @@ impl Calendar {
         keys
     }
 
-    /// Adds a chunk to a bucket. Adds none, and returns `false`, if another bucket has the place or there are too many
-    /// chunks.
+    /// Adds a chunk to the bucket that belongs at `place`. If another bucket is there, or there are too many chunks,
+    /// adds none and returns `false`.
     #[cold]
     #[inline(never)]
     fn open<E>(&mut self, slots: &mut Slots<E>, place: BucketPlace) -> bool {

@@ -1,8 +1,8 @@
 //! The lanes: sorted runs beside a large heap, for a burst of entries that are due at nearly the same moment.
 //!
 //! A program that wants many tasks to run at one instant computes each delay from a new reading of the clock. So the
-//! deadlines take a handful of different values, in no order. A [sorted run](super::sorted_run) admits few such
-//! entries, and in a large heap each costs some ten cache misses.
+//! deadlines take a handful of different values, in no particular order. A [sorted run](super::sorted_run) admits few
+//! such entries, and in a large heap each costs some ten cache misses.
 //!
 //! An entry belongs to a burst if its deadline is within a microsecond of the previous entry's. The last six bits of
 //! its deadline name its lane. All entries of a lane have the same deadline, so they are in the order of submission:
@@ -28,7 +28,7 @@ const LANES: u32 = 64;
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
 pub(super) struct Lanes {
-    /// The lanes; empty until the first entry comes, and again once the last one has left.
+    /// The lanes. The vector is empty while no lane has an entry.
     pub(super) runs: Vec<SortedRun>,
     pub(super) len: usize,
     pub(super) first: u128,
@@ -99,7 +99,7 @@ impl Lanes {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
 
-    /// Removes the entry at a position. If its lane then has too many holes, passes one or two others to `displaced`.
+    /// Removes an entry. If its lane then has too many holes, passes one or two entries of the lane to `displaced`.
     #[cold]
     #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(Keyed)) {
@@ -122,8 +122,8 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// Updates `first` after the first entry has left, perhaps with others of its lane. `next` is the lane's new first
-    /// key.
+    /// Updates `first` after the first entry, and perhaps other entries of its lane, have left. `next` is the lane's
+    /// new first key; `VACANT` if the lane is empty.
     fn pass_first_to(&mut self, next: u128) {
         if next != VACANT && nanos(next) == nanos(self.first) {
             self.first = next;

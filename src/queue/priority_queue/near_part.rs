@@ -9,8 +9,8 @@
 //! # Invariants
 //!
 //! 1. `first` is the smallest key in the heap, the run and the lanes.
-//! 2. Apart from the tolerated holes, the run has at most about 2.5 times as many places as it has had entries at any
-//!    one time. The same holds for each lane.
+//! 2. Let `n` be the largest number of entries that the run has had at one time. Apart from the tolerated holes, the
+//!    run has at most about 2.5 `n` places. The same holds for each lane.
 
 use std::iter;
 
@@ -125,7 +125,7 @@ impl NearPart {
         }
     }
 
-    /// Takes the first key out. The element of the entry stays in its slot.
+    /// Takes out the key of the first entry. The entry's element stays in its slot.
     #[inline(always)]
     pub(super) fn pop(&mut self, table: &mut impl Positions) -> Option<Keyed> {
         let first = if self.run.first() == self.first {
@@ -197,8 +197,8 @@ impl NearPart {
         }
     }
 
-    /// Moves the run's entries to the heap if there is only one, or a few that are all far behind `key`, since they
-    /// would keep all nearer entries out of the run. Returns `true` if the run now admits `key`.
+    /// If the run has only one entry, or a few that are all far behind `key`, moves its entries to the heap: they would
+    /// keep all nearer entries out of the run. Returns `true` if the run now admits `key`.
     #[inline]
     fn opens_run_to(&mut self, key: u128, table: &mut impl Positions) -> bool {
         let len = self.run.len();

@@ -10,7 +10,7 @@
 //!
 //! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, as do
 //! those of each bucket; chunks with free places come first. An empty chunk is freed, unless it is the first of the
-//! near part or the one that the calendar keeps. The first chunk of a ring starts small and is copied as it grows.
+//! near part or the one that the calendar keeps. A chunk that begins a new ring starts small and is copied as it grows.
 
 use std::mem;
 
@@ -20,13 +20,13 @@ pub(super) const CHUNK: usize = if SMALL { 8 } else { 512 };
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
 const FULL: u32 = CHUNK as u32;
-/// The end of a free list, and the first chunk of an empty ring.
+/// Stands for a missing place, chunk or bucket.
 pub(super) const NONE: u32 = u32::MAX;
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
-/// Half the number of chunks that a slot can name. Once this many are in use, no far chunk is added. So there is always
-/// a free chunk for the near part, which needs one only when all of its own are full.
+/// Half the number of chunks that a slot can name. Once this many chunks are in use, no far chunk is added. So the near
+/// part always finds a free chunk: it needs one only when all near chunks are full.
 const MOST: usize = 1 << (31 - SHIFT);
 
 pub(super) struct Slots<E> {
@@ -175,8 +175,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk for the ring that begins with `first`, and its capacity. The capacity is zero if that ring is
-    /// empty, so that the chunk starts small. The caller links the chunk.
+    /// Returns a chunk for the ring that begins with `first`, and the chunk's capacity: zero if the ring is empty, so
+    /// that the chunk starts small. The caller links the chunk.
     fn obtain(&mut self, first: u32) -> (u32, usize) {
         if self.vacant.is_empty() {
             self.vacant.push(self.chunks.len() as u32);
@@ -190,7 +190,7 @@ impl<E> Slots<E> {
         (index, capacity)
     }
 
-    /// Removes a chunk other than the first from its ring, and keeps its vectors as spares.
+    /// Frees a chunk, and keeps its vectors as spares. The chunk must not be the first of its ring.
     fn discard(&mut self, index: u32) {
         self.unlink(index);
         let freed = mem::replace(&mut self.chunks[index as usize], Chunk::vacant());
@@ -227,7 +227,7 @@ impl<E> Positions for Slots<E> {
 
 /// The calendar's operations on the chunks of its buckets. `first` is the first chunk of the bucket's ring.
 impl<E> Slots<E> {
-    /// Stores an element and its key, and returns the slot. Returns the element instead if no chunk has room.
+    /// Stores an element and its key. Returns the slot, or the element if no chunk of the ring has room.
     #[inline(always)]
     pub(super) fn insert_far(
         &mut self,
@@ -248,8 +248,8 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Removes the far element with this slot and this sequence. Also returns its key, and `true` if the chunk is empty
-    /// now or was full before.
+    /// Removes the far element with this slot and this sequence number. Also returns its key, and `true` if the chunk
+    /// is empty now or was full before.
     #[inline(always)]
     pub(super) fn remove_far(
         &mut self,
@@ -287,7 +287,7 @@ impl<E> Slots<E> {
         true
     }
 
-    /// Moves a chunk to the front of its ring, because it has a free place again.
+    /// Moves a chunk to the front of its ring. Called when the chunk has a free place again.
     pub(super) fn put_first(&mut self, index: u32, first: &mut u32) {
         if index != *first {
             self.unlink(index);
@@ -301,7 +301,7 @@ impl<E> Slots<E> {
         self.discard(index);
     }
 
-    /// Makes a far chunk a near one. Returns its keys, place by place. The caller sets the positions of its elements.
+    /// Makes a far chunk a near one. Returns its keys, place by place. The caller sets the positions of the elements.
     pub(super) fn make_near(&mut self, index: u32, first: &mut u32) -> Vec<u128> {
         self.step_over(index, first);
         self.unlink(index);
@@ -381,7 +381,7 @@ impl<E> Chunk<E> {
         offset
     }
 
-    /// Replaces the keys with positions, and threads the free list through those. Returns the keys.
+    /// Replaces the keys with positions, and threads the free list through the positions. Returns the keys.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = mem::take(&mut self.keys);
         self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });
@@ -397,8 +397,8 @@ impl<E> Chunk<E> {
     }
 }
 
-/// Returns an empty vector with at least this capacity, if possible the spare one. Zero stands for a chunk that starts
-/// small; a large spare vector is then left alone.
+/// Returns an empty vector with at least this capacity, which is zero for a chunk that starts small. The vector is the
+/// spare one, unless the capacity is zero and the spare one is large.
 fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();

@@ -29,7 +29,7 @@ const PLACE_BITS: u32 = if SMALL { 16 } else { 24 };
 /// Once the holes of a run outnumber its entries by more than this, some entries leave the run.
 pub(super) const TOLERANCE: usize = 64;
 const HOLE: u128 = u128::MAX;
-/// The number of places, from the front on, that `second` searches.
+/// `second` considers only this many places, counted from the front.
 const GLANCE: usize = 64;
 const CHUNK: usize = 512;
 const SHIFT: u32 = CHUNK.trailing_zeros();
@@ -37,9 +37,9 @@ const MASK: usize = CHUNK - 1;
 
 pub(super) struct SortedRun {
     chunks: VecDeque<RunChunk>,
-    /// `IN_RUN`, and the run's number.
+    /// The bits that are the same in all positions of this run: `IN_RUN`, and the bits that name the run.
     tag: u32,
-    /// The number of the first place of the first chunk.
+    /// The number of the first place in the first chunk.
     base: u32,
     /// The first place in use, relative to `base`.
     front: usize,
@@ -55,7 +55,7 @@ struct RunChunk {
     slots: Vec<u32>,
 }
 
-/// Returns the number of the run that has this position, or `None` if the heap has it.
+/// Returns the number of the run that this position is in; `None` if the position is in the heap.
 pub(super) const fn number(position: u32) -> Option<u32> {
     if position & IN_RUN == 0 { None } else { Some((position & !IN_RUN) >> PLACE_BITS) }
 }
@@ -91,7 +91,7 @@ impl SortedRun {
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
-    /// Passes the entries that are no later than `latest` to `note`.
+    /// Passes to `note` the entries that are no later than `latest`.
     pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(Keyed)) {
         for place in self.front..self.back {
             match self.key_at(place) {
@@ -180,7 +180,7 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
-    /// Takes out the first one or two entries if there are too many holes, and passes them to `displaced`. Called after
+    /// If there are too many holes, takes out the first one or two entries and passes them to `displaced`. Called after
     /// a removal that leaves a hole.
     pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(Keyed)) {
         for _ in 0..2 {
