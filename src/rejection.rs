@@ -1,8 +1,8 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
 //! The executor's [`RejectedExecutionHandler`] decides it. The task that the handler is given is in no queue, so no
-//! worker can take it. Each method of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot
-//! forget to answer. If the handler panics, the task ends as cancelled.
+//! worker can take it. Each decision is a method of [`RejectedTask`] that consumes the task and returns the answer, so
+//! no answer can be forgotten. If the handler panics, the task ends as cancelled, unless the handler ran or kept it.
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter

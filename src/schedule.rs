@@ -1,11 +1,11 @@
-//! The schedule of a periodic task: when the task runs next, by arithmetic or by asking a trigger.
+//! The schedule of a periodic task: it plans the next run, by arithmetic or by asking a trigger.
 //!
 //! A **fixed delay** plans the next run one delay after the end of the last.
 //!
 //! A **fixed rate** plans the runs on a grid, `initial + k * period`. It counts from the moment *planned* for the
-//! previous run, not from its start, so it does not drift. A run is *late* if it starts a whole period or more after
-//! its moment (all workers were busy, the process was stopped, or a body ran too long). Then grid points have been
-//! missed, and the policy decides what becomes of them. With a period of 10 and a body that takes 35:
+//! previous run, not from that run's start, so the grid does not drift. A run is *late* if it starts a whole period or
+//! more after its moment (all workers were busy, the process was stopped, or a body ran too long). Then grid points
+//! have been missed, and the policy decides what becomes of them. With a period of 10 and a body that takes 35:
 //!
 //! ```text
 //!   grid       0    10   20   30   40   50   60   70   80
@@ -132,8 +132,8 @@ pub(crate) struct Schedule {
     pub(crate) missed: MissedRuns,
 }
 
-/// The kinds of schedules. The two that Java has are planned here, with no allocation and no dynamic call. Their spans
-/// are in nanoseconds, so that a `Kind` takes two words.
+/// The kinds of schedules. For the two that Java has, the runs are planned here, without an allocation or a dynamic
+/// call. Spans are in nanoseconds, so that a `Kind` takes two words.
 enum Kind {
     FixedRate(u64),
     FixedDelay(u64),
@@ -193,7 +193,7 @@ impl Schedule {
     }
 
     /// Returns `true` if a run planned for `planned` must no longer start at `now`. Lateness counts from `planned` or,
-    /// if later, from `asked`, the moment for which the run was last requested. Calls the trigger, which is user code.
+    /// if later, from `asked`, the moment for which the run was last requested. May call a trigger (user code).
     pub(crate) fn is_overdue(
         &mut self,
         planned: Timestamp,
@@ -231,8 +231,8 @@ impl Schedule {
         }
     }
 
-    /// Plans the run that follows one planned for `planned` and started at `started`. `ended` returns when that run
-    /// ended, and may read the clock. Returns `None` if a trigger has to be [asked](Triggered::ask).
+    /// Plans the next run. The previous run was planned for `planned` and started at `started`. `ended` returns when
+    /// that run ended, and may read the clock. Returns `None` if a trigger has to be [asked](Triggered::ask).
     #[inline(always)]
     pub(crate) fn plan(
         &self,
@@ -282,8 +282,8 @@ impl Schedule {
     }
 }
 
-/// Returns the latest moment that is more than `limit` before `now`. Runs missed at that moment or earlier are not made
-/// up for.
+/// Returns the latest moment that is more than `limit` before `now`. Missed runs planned for that moment or an earlier
+/// one are not made up for.
 pub(crate) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }
@@ -293,7 +293,7 @@ fn whole_periods(from: Timestamp, to: Timestamp, period: u64) -> u64 {
 }
 
 impl Timestamp {
-    /// Returns the first point later than `after` on the grid that begins at `self`, but never `self`.
+    /// Returns the first grid point that is later than both `self` and `after`. The grid begins at `self`.
     pub(crate) fn on_grid_after(self, period: Duration, after: Self) -> Self {
         let period = saturating_nanos(period);
         self.after_times(period, whole_periods(self, after, period).saturating_add(1))
@@ -323,8 +323,8 @@ mod tests {
         }
     }
 
-    /// Returns when the runs start, up to `until`. The first is planned for 10, but the clock leaps to `leap` before it
-    /// can start. Each body takes `body`.
+    /// Returns when the runs start, up to `until`. The first run is planned for 10, but before that run can start, the
+    /// clock leaps to `leap`. Each body takes `body`.
     fn starts(missed: MissedRuns, leap: u64, body: u64, until: u64) -> Vec<u64> {
         let (mut planned, mut now, mut starts) = (at(10), at(leap), Vec::new());
         loop {

@@ -2,8 +2,8 @@
 //!
 //! A thread in `take` either *searches* (it is awake and will look at the heads) or *waits* (it is listed, and sleeps).
 //! A waiter that is listed with a deadline is *armed*: the **leader** with the first deadline, its **deputy** with the
-//! second. For each nearer element that arrives later, one more waiter arms itself. The rest are **followers**. (A
-//! thread's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
+//! second. When an element with an earlier deadline arrives, one more waiter arms itself. The rest are **followers**.
+//! (A thread's own limit, such as the keep-alive, is not listed.) So each deadline wakes one thread, however many wait,
 //! and a leader that leaves with its element need not wake another thread, because the deputy already leads.
 //!
 //! ```text
@@ -41,7 +41,7 @@
 //! | 2. reads which threads wait, and wakes them | 2. looks for news, and sleeps if there is none |
 //!
 //! If the waiting side finds no news, it looked before the other side published any. By then it had announced its wait,
-//! so the other side, reading later, sees it. At least one side sees the other; if both do, a wake-up is wasted.
+//! so the other side, reading later, sees the wait. At least one side sees the other; if both do, a wake-up is wasted.
 //!
 //! The argument holds only if both sides agree on one order of the four steps. There are two ways to achieve that:
 //!
@@ -50,7 +50,7 @@
 //! * *Sequential consistency* of all four, if the sides share no lock. With release and acquire alone, a write may take
 //!   effect after the read that follows it, and then neither side need see the other.
 //!
-//! If the news is for one waiter, the wake-up is a *baton*: a waiter that cannot use it passes it on when it leaves.
+//! If the news is for one waiter, the wake-up is a *baton*: a waiter that leaves without using the baton passes it on.
 //!
 //! # The two sides of a queue
 //!
@@ -69,8 +69,8 @@
 //! | 4. wakes a waiter, under the lock | 4. if one is nearer than `wake_before`: searches on, or wakes a waiter |
 //!
 //! An inserting thread that finds a searcher leaves the wake-up to the searchers: the last of them to wait or leave
-//! reads the heads once more. An inserting thread that finds no searcher reads what the waiters have written to
-//! `wake_before`, since each waiter writes it before it decrements `searching`.
+//! reads the heads once more. An inserting thread that finds no searcher can rely on `wake_before`, since each waiter
+//! first sets `wake_before` and then decrements `searching`.
 //!
 //! A thread that postpones a head, removes it, or takes it without a search wakes no waiter: the waiter armed for it
 //! wakes too early, once. While no thread waits, `wake_before` is zero: all threads are busy, and look at the heads
@@ -97,8 +97,8 @@ pub(crate) struct Waiters {
     wake_before: CachePadded<AtomicU64>,
     /// The number of the current round. Written under the lock of the list.
     rounds: AtomicU64,
-    /// Each waiter with the moment for which it is armed, `NEVER` for a follower. The leader is first. The follower
-    /// that came last is at the end, and is woken first, because its caches are still warm.
+    /// Each waiter with the moment for which it is armed, `NEVER` for a follower. The leader is first, the newest
+    /// follower last. `notify` wakes the last waiter, because that thread's data is the most likely to be cached.
     list: Mutex<Wakers>,
 }
 
@@ -125,7 +125,7 @@ impl Waiters {
         self.searching.load(Ordering::SeqCst) == 1
     }
 
-    /// Ends a leaving thread's search. Returns the waker, if any, that it has to call for the elements left behind.
+    /// Ends a leaving thread's search. Returns the waker, if any, that the caller has to call for elements left behind.
     #[inline]
     pub(super) fn end_search(&self, head: impl FnOnce() -> Timestamp) -> Option<Waker> {
         if self.searching.fetch_sub(1, Ordering::SeqCst) > 1 {
@@ -220,7 +220,7 @@ impl Waiters {
         (id, is_round_over || was_last_searcher && !self.is_covered(head()))
     }
 
-    /// Ends a wait: the thread searches again. Returns its waker if no notifier has taken it.
+    /// Ends a wait: the thread searches again. Returns the listed waker, unless a notifier has taken it.
     pub(super) fn end_wait(&self, id: PlaceId) -> Option<Waker> {
         let mut list = self.list.lock();
         // If the thread is no longer listed, its notifier has already counted it as searching.

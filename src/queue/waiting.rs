@@ -6,16 +6,16 @@
 //!
 //! 1. It looks for an element, reads the [round](Waiters::round), and checks its limit and whether the queue is
 //!    finished.
-//! 2. It lists itself with the next two deadlines ([`Search::begin_wait`]).
+//! 2. It reads the next two deadlines and lists itself ([`Search::begin_wait`]).
 //! 3. It looks at the heads once more if it was the last searcher.
 //!
 //! It sleeps only if step 3 found nothing new and no new round has begun: a thread parks
 //! ([`take_until_by`](Source::take_until_by)), and a task returns `Pending` ([`poll_take`](Source::poll_take)).
 //!
 //! A task searches while it is polled. Between two polls its [`AsyncWaiter`] keeps the task's place in the list. A
-//! thread wakes by itself at the moment for which it is armed; a task does not, so the caller that polls provides an
-//! *alarm*. That caller must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): a woken waiter
-//! counts as searching, and no other waiter is woken before it has looked. If the waiter was woken, `cancel_wait`
+//! thread wakes by itself at the moment for which it is armed; a task does not, so the caller of `poll_take` provides
+//! an *alarm*. That caller must end the wait with `poll_take` or [`cancel_wait`](Source::cancel_wait): until a woken
+//! waiter has looked, it counts as searching, and no other waiter is woken. If the waiter was woken, `cancel_wait`
 //! passes the wake-up on.
 
 use std::{
@@ -96,8 +96,8 @@ pub(crate) trait Source: Sized {
         wait_until(self, limit, now, &parker())
     }
 
-    /// Takes a due element, or lists a clone of the waker and, if that arms the waiter, sets an alarm. Is ready with
-    /// `None` once the queue is finished.
+    /// Takes a due element. If none is due, lists a clone of `waker`, and if the waiter is then armed, sets an alarm.
+    /// Returns `Ready(None)` once the queue is finished.
     fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,
