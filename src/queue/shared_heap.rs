@@ -1,7 +1,7 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! Every change goes through [`LockedHeap`], which publishes the new head before releasing the lock. `S` is the owner's
-//! state, under the same lock. Under that lock no element is dropped, and the only user code is a cheap `clone`.
+//! Every change goes through [`LockedHeap`], which publishes the new head before releasing the lock. The lock also
+//! guards a state, `S`. Under the lock, no element is dropped, and no user code runs except a cheap `clone`.
 //!
 //! # The published head
 //!
@@ -9,11 +9,11 @@
 //! or [`NEVER`](Timestamp::NEVER) if there is no entry. It may also be a *bound*, which is no later than that deadline
 //! ([`priority_queue`](super::priority_queue)). A thread that finds the bound due calls [`settle`](LockedHeap::settle).
 //!
-//! A thread writes the head of a heap or list only under its lock. So a thread that takes any heap's lock and then
-//! reads any head sees every insertion that ended before the thread took the lock.
+//! A head is written only under the lock of its heap or list. So a thread that takes any heap's lock and then reads any
+//! head sees every insertion that ended before the thread took the lock.
 //!
-//! A head that comes *nearer* is stored with sequential consistency, because this store is one half of the argument
-//! that no wake-up is lost ([`waiters`](super::waiters)). For a head that moves away, a weaker ordering is enough: a
+//! A head that comes *nearer* is stored with sequential consistency, because the argument that no wake-up is lost
+//! ([`waiters`](super::waiters)) depends on this store. For a head that moves away, a weaker ordering is enough: a
 //! reader that sees the old value merely looks once in vain.
 
 use std::ops::Deref;
@@ -174,7 +174,7 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// Publishes `deadline` if it is nearer than the head, and then returns `true`. The caller holds the lock.
+    /// If `deadline` is nearer than the head, publishes it and returns `true`. The caller holds the lock.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
         // Ordering: written only under the lock, which the caller holds.
@@ -200,8 +200,8 @@ impl PublishedHead {
 mod tests {
     use super::*;
 
-    /// A thread that makes a head nearer wakes a waiter. An entry that is due at the same moment as the head needs no
-    /// second wake-up.
+    /// A thread that makes a head nearer may have to wake a waiter. An entry that is due at the same moment as the head
+    /// needs no second wake-up.
     #[test]
     fn what_is_as_near_is_not_nearer() {
         let head = PublishedHead::new();

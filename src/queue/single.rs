@@ -32,7 +32,7 @@ pub(crate) struct SingleQueue<E> {
     last_reading: AtomicU64,
 }
 
-/// The reason for a refusal, and the elements that were refused together.
+/// The reason for a refusal, and the refused elements with their deadlines.
 type AllRefused<E> = (InsertError, Vec<(Timestamp, E)>);
 
 pub(super) struct SingleState {

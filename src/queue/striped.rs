@@ -1,7 +1,7 @@
 //! The [`DelayedWorkQueue`]: several heaps, and one order over all of them.
 //!
-//! Each heap is in a *stripe* ([`stripe`]), which has its own lock. A thread always submits to the same stripe, so
-//! threads that submit at the same time seldom contend. An element's ticket names its stripe, so a removal need not
+//! Each heap is in a *stripe* ([`stripe`]), which has its own lock. Each thread submits tasks to its assigned stripe,
+//! so threads that submit at the same time seldom contend. An element's ticket names its stripe, so a removal need not
 //! search the others. Each stripe also has a heap for *parked* elements, which do not wait for a deadline.
 //!
 //! ```text
@@ -24,9 +24,9 @@
 //! so after A was admitted. A cannot be on its way from a stripe to the list meanwhile, because the thread holds the
 //! list's lock. So the thread sees A, and does not take B first.
 //!
-//! If two heads are *equal*, the sequences decide, and a thread needs the locks to read those. If they are the heads of
-//! the list and of one stripe, the thread holds both locks anyway. Equal heads of two stripes are rare, so
-//! `pop_among_equals` simply takes all locks.
+//! If two heads are *equal*, the sequence numbers decide, and a thread needs the locks to read the numbers. If one of
+//! the heads is the list's and the other a stripe's, the thread holds both locks anyway. Equal heads of two stripes are
+//! rare, so `pop_among_equals` simply takes all locks.
 //!
 //! A thread takes the list's lock first, then the stripes' locks in numerical order. An offer locks only its stripe.
 
@@ -104,7 +104,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Queues an element to wait as `timing` says, unless the queue is closed or full. `now` is the time of submission,
-    /// and `stripe` the number of the stripe that the calling thread uses.
+    /// and `stripe` is the number of the stripe to which the element goes.
     #[inline(always)]
     pub(crate) fn offer(
         &self,
@@ -132,8 +132,8 @@ impl<E> DelayedWorkQueue<E> {
         stripe.next_sequence(self.clock.submission_stamp(now))
     }
 
-    /// Queues a taken element again, under its sequence number. Returns its ticket, and the waker that the caller has
-    /// to call once it holds no lock.
+    /// Queues a taken element again, under its sequence number. Returns its ticket, and the waker, if any, that the
+    /// caller has to call once it holds no lock.
     pub(crate) fn requeue(
         &self,
         timing: Timing,
@@ -155,8 +155,8 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes the first element if it was due at `now` and has a sequence below `end`. In each round, the driver draws
-    /// `end` first, so it takes no element that is submitted during the round.
+    /// Takes the first element if it was due at `now` and its sequence number is below `end`. The driver draws `end` at
+    /// the start of each round, and so takes no element that is submitted during the round.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
             return None;
@@ -182,7 +182,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Ends the search of the calling thread, whose `limit` in [`take_until_by`](Source::take_until_by) is about to
-    /// return `None`. Returns the waker that the caller has to call for the elements left behind.
+    /// return `None`. Returns the waker, if any, that the caller has to call for the elements left behind.
     pub(crate) fn end_search(&self) -> Option<Waker> {
         self.waiters.end_search(|| self.head())
     }
@@ -192,8 +192,8 @@ impl<E> DelayedWorkQueue<E> {
         wake_all(self.waiters.notify_all());
     }
 
-    /// Takes the first entry of all if it was due at `now` and has a sequence below `end`. May also move entries behind
-    /// it to the ready list.
+    /// Takes the queue's first entry if it was due at `now` and its sequence number is below `end`. May also move
+    /// entries behind it to the ready list.
     fn pop_first_due(
         &self,
         ready: &mut LockedReady<'_, E>,
@@ -300,9 +300,9 @@ impl<E> DelayedWorkQueue<E> {
         removed.or_else(ready).map(|entry| entry.element)
     }
 
-    /// Moves an element to where `choose` says. `choose` is told when the element is due and whether the queue is open.
-    /// It runs under the locks, so it must not be user code. In a closed queue it must not postpone the element, so
-    /// that no reset delays the queue's end. Returns the outcome, and the waker to call once the caller holds no lock.
+    /// Moves an element as `choose` says, given when the element is due and whether the queue is open. `choose` runs
+    /// under the locks, so it must not be user code. In a closed queue, `choose` must not postpone the element: no
+    /// reset may delay the queue's end. Returns the outcome, and the waker, if any, to call with no lock held.
     pub(crate) fn reset(
         &self,
         ticket: Ticket,
@@ -476,8 +476,8 @@ impl<E: Clone> DelayedWorkQueue<E> {
         comes(ready.first_key()) || keys.any(|(first, parked)| comes(first) || comes(parked))
     }
 
-    /// Returns the counts and the result of `meanwhile`, which runs under all locks: no count changes before it
-    /// returns.
+    /// Returns the queue's counts, and the result of `meanwhile`, which runs under all locks: no count changes before
+    /// `meanwhile` returns.
     pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (QueueCounts, R) {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
@@ -519,8 +519,8 @@ impl<E> Source for DelayedWorkQueue<E> {
         &self.waiters
     }
 
-    /// Reads the stripes' heads before the ready list's, because entries move from the stripes to the list. If it
-    /// misses an entry that is offered meanwhile, the submitter takes care of the wake-up.
+    /// Reads the stripes' heads before the ready list's, because entries move from the stripes to the list. If the
+    /// caller misses an entry that is offered meanwhile, the submitter takes care of the wake-up.
     fn head(&self) -> Timestamp {
         let heads = self.stripes.iter().map(|stripe| stripe.head());
         heads.fold(Timestamp::NEVER, Timestamp::min).min(self.ready.head())

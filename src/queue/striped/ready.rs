@@ -19,10 +19,10 @@
 //! Entries move only from a stripe to the list, with one exception: an entry that gets another moment, or is parked,
 //! goes back to its stripe. It moves in one step under both locks, and gets another slot.
 //!
-//! A thread that looks for an entry, or reads the published heads, *without* the list's lock looks at the stripes first
-//! and at the list afterwards. An entry appears on the list before it leaves its stripe, so the thread sees it at least
-//! once. A thread that reads the heads may miss an entry on its way back; the notification that follows the move makes
-//! up for that. A thread that asks what the queue contains, or whether the queue is finished, holds the list's lock.
+//! If a thread looks for an entry, or reads the published heads, *without* the list's lock, it looks at the stripes
+//! first, then at the list. An entry appears on the list before it leaves its stripe, so the thread sees it at least
+//! once. A thread that reads the heads may miss an entry that is moving back to its stripe, but a notification follows.
+//! A thread that asks what the queue contains, or whether the queue is finished, holds the list's lock.
 
 use std::{collections::VecDeque, task::Waker, time::Duration};
 
@@ -55,7 +55,7 @@ pub(super) struct ReadyContents<E> {
     pub(super) taken: u64,
 }
 
-/// The list while a thread holds its lock. Every change of its first entry publishes the new head.
+/// The list while a thread has it locked. Every method that changes the first entry publishes the new head.
 pub(super) struct LockedReady<'a, E> {
     head: &'a PublishedHead,
     pub(super) contents: MutexGuard<'a, ReadyContents<E>>,
@@ -72,8 +72,8 @@ impl<E> Ready<E> {
         LockedReady { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// Returns `true` if the list is empty. If so, an entry that the caller missed in its stripe has left the queue or
-    /// moved back.
+    /// Returns `true` if the list is empty. If so, an entry that the caller did not find in the entry's stripe has left
+    /// the queue or moved back to the stripe.
     pub(super) fn is_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
@@ -118,7 +118,7 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// Returns the entries. Their tickets have no slots, because an entry on the list is found by its sequence.
+    /// Returns the entries. Their tickets have no slots, because an entry on the list is found by its sequence number.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
             let ticket = Ticket::without_slot(*sequence);
@@ -135,8 +135,8 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    /// Takes the first entry if it was due at `now` and has a sequence below `end`. An entry on the list may be due
-    /// later than `now`: the thread that put it there may have read the clock later than the caller.
+    /// Takes the first entry if it was due at `now` and its sequence number is below `end`. An entry on the list may be
+    /// due later than `now`: the thread that put it there may have read the clock later than the caller did.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;
@@ -196,7 +196,7 @@ impl<E> LockedReady<'_, E> {
 }
 
 impl<E> DelayedWorkQueue<E> {
-    /// Like [`reset`](Self::reset), for an entry that may be on the list. Moves it back to its stripe under both locks.
+    /// Like [`reset`](Self::reset), for an entry that is not in its stripe but may be on the list ([module](self)).
     #[cold]
     pub(super) fn reset_ready(
         &self,

@@ -1,20 +1,20 @@
-//! A stripe of a [`DelayedWorkQueue`](super::DelayedWorkQueue): a heap and its lock. It writes its number into the
-//! sequence of each element that it admits:
+//! A stripe of a [`DelayedWorkQueue`](super::DelayedWorkQueue): a heap and its lock. The stripe writes its number into
+//! the sequence number of each element that it admits:
 //!
 //! ```text
 //!   sequence = stamp of the submission (60 bits) │ number of the stripe (4 bits)
 //! ```
 //!
 //! The stamp is the clock's ([`Clock::submission_stamp`](crate::time::Clock::submission_stamp)) or, if larger, the
-//! stripe's last stamp plus one. So no sequence is used twice, a ticket names its stripe, and sequences order the
-//! submissions to different stripes. (60 bits of nanoseconds last for 36 years.)
+//! stripe's last stamp plus one. So no sequence number is used twice, a ticket names its stripe, and sequence numbers
+//! order the submissions to different stripes. (60 bits of nanoseconds last for 36 years.)
 //!
 //! # Parked entries
 //!
 //! A task that waits for its turn, or that runs on request, is *parked* in a second heap: a thread has to move it to
-//! the first heap before it can run. The first heap alone decides which entry is next, how long a thread sleeps and how
-//! many idle workers stay. The entries of both heaps are pending, and a shutdown treats them alike. A parked entry is
-//! still *due* at the moment for which its run was planned; a task that runs on request is never due.
+//! the first heap before the task can run. The first heap alone decides which entry is next, how long a thread sleeps
+//! and how many idle workers stay. The entries of both heaps are pending, and a shutdown treats them alike. A parked
+//! entry is still *due* at the moment for which its run was planned; a task that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
@@ -37,7 +37,7 @@ pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
-    /// How many elements were admitted, not counting those that were queued again.
+    /// How many offers were admitted; `requeued` counts the elements queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
     pub(super) parked: PriorityQueue<E>,
@@ -93,7 +93,7 @@ impl<E> LockedStripe<'_, E> {
         Ok(self.restore(timing, sequence, element))
     }
 
-    /// Puts an element into the heap for its `timing`. Returns the ticket, and `true` if its deadline became the head.
+    /// Puts an element into the heap for its `timing`. Returns its ticket, and `true` if its deadline became the head.
     #[inline(always)]
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
@@ -151,7 +151,7 @@ impl<E> LockedStripe<'_, E> {
 mod tests {
     use super::*;
 
-    /// Sequences grow even if the clock stands still or goes back, up to the largest possible stamp.
+    /// Until the stamp is the largest possible, sequence numbers grow even if the clock stands still or goes back.
     #[test]
     fn a_sequence_is_used_once_whatever_the_clock_says() {
         let stripe = new::<()>(3);
