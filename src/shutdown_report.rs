@@ -1,8 +1,8 @@
 //! A shutdown with a deadline: its limits ([`Grace`]), and its report of what became of the tasks.
 //!
 //! An executor records nothing until a caller asks for a report; from then on its [`EndLog`] records each task that
-//! ends. The report takes the tasks that are still running from the workers' statistics. A group has a log of its own,
-//! and takes its running tasks from its list of members.
+//! ends. The report reads from the workers' statistics which tasks are still running. A group has its own log, and its
+//! list of members shows which tasks are running.
 
 use std::{fmt, time::Duration};
 

@@ -5,7 +5,7 @@
 //! shutdown report names the tasks that are still running.
 //!
 //! A run is counted under the lock of its task, in the step that publishes the outcome. So a thread that sees that a
-//! task has ended also sees its last run counted.
+//! task has ended also sees the task's last run counted.
 
 use crossbeam_utils::CachePadded;
 
@@ -168,7 +168,7 @@ impl Totals {
 
 /// Adds to a count, on the only thread that writes it.
 ///
-/// Ordering: releases what this thread did before, so that a reader of the count sees it.
+/// Ordering: releases this thread's earlier writes, so that a reader of the count sees those writes.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
     let sum = count.load(Ordering::Relaxed).saturating_add(more);

@@ -1,9 +1,9 @@
-//! The schedule of a user's trigger: its plan for the next run, on the executor's clock or on the wall clock.
+//! The schedule of a user's trigger: the plan for the next run, on the executor's clock or on the wall clock.
 //!
 //! # A plan on the wall clock
 //!
-//! A trigger may answer with a moment of the wall clock. [`WallPlan`] keeps that moment; the task is queued for an
-//! estimate of it, or for the next check of the wall clock if that is earlier ([`time`](crate::time)).
+//! A trigger may answer with a moment of the wall clock. [`WallPlan`] keeps that moment. The task's entry is due at an
+//! estimate of the moment, or at the next check of the wall clock if that check is earlier ([`time`](crate::time)).
 //!
 //! The plan is the trigger's first moment later than [`after`](WallPlan::after). As long as the wall clock shows a time
 //! later than `after`, the plan stands, even if the clock has been set: either the moment is still ahead, or it has
@@ -34,9 +34,9 @@ use crate::{
 };
 
 pub(crate) struct Triggered {
-    /// `Contained`, because the task's closure may be dropped with it: if both drops panicked, the process would abort.
+    /// Without `Contained`, the process could abort if the drops of the trigger and the task's closure both panicked.
     trigger: Contained<Box<dyn Trigger>>,
-    /// The plan for the next run, if it is a moment of the wall clock.
+    /// The plan for the next run; `None` if the plan is not on the wall clock.
     wall: Option<WallPlan>,
     /// How long after its tick the next run is due.
     pub(crate) offset: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Triggered {
 pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
-    /// When lateness begins: at the run's moment or, if a first run was already due when it was planned, at that time.
+    /// When lateness begins: at the run's moment; for a first run, never before the run was planned.
     late_from: SystemTime,
     /// What the wall clock showed when the run started; `None` until then.
     started: Option<SystemTime>,
@@ -107,7 +107,7 @@ pub(crate) struct WallView {
     pub(crate) state: WallState,
     /// When the run is due on the executor's clock, by the present estimate.
     pub(crate) due: Timestamp,
-    /// The moment by which a worker has to take the task, if only to check the clock.
+    /// When a worker next has to take the task, if only to check the wall clock.
     pub(crate) look: Timestamp,
 }
 
@@ -122,8 +122,8 @@ pub(crate) enum WallState {
 }
 
 impl Triggered {
-    /// Returns the schedule of a trigger and the moment of the first run; `None` if the trigger has no run. Calls user
-    /// code, so the caller holds no lock.
+    /// Returns a trigger's schedule, and when the first run is due; `None` if the trigger has no run. Calls user code,
+    /// so the caller holds no lock.
     pub(crate) fn new(
         mut trigger: impl Trigger,
         clock: &Clock,
@@ -180,7 +180,7 @@ impl Triggered {
         span.map_or(0, |(planned, started)| self.ticks_between(planned, started))
     }
 
-    /// Returns how many runs are due later than `from` and not later than `to`, if all have the present offset.
+    /// Returns how many runs are due later than `from` and not later than `to`, assuming the present offset for each.
     fn ticks_between(&mut self, from: Due, to: Due) -> u64 {
         self.trigger.between(from.before(self.offset), to.before(self.offset))
     }

@@ -71,7 +71,7 @@ thread_local! {
     static THREAD_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the calling thread's number. Numbers are handed out one by one, so that threads spread evenly over stripes.
+/// Returns the calling thread's number. Threads are numbered consecutively, so they spread evenly over the stripes.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     static LAST: process::AtomicU64 = process::AtomicU64::new(0);

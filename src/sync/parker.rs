@@ -9,14 +9,14 @@
 //!
 //! A thread needs a few microseconds to wake up, and tens of them if its core has gone idle. For a shorter wait,
 //! spinning is cheaper. So a thread learns from its recent waits ([`Parker::learn`]): after a short one it spins for as
-//! long as a wake-up costs, and after a long one only for half as long as before.
+//! long as a wake-up takes, and after a long one only for half as long as before.
 //!
 //! # Wake-ups that are on their way
 //!
 //! A manual clock has to know whether a sleeping thread has been woken, even if that thread has no core yet. So the
 //! waking thread counts each wake-up before it unparks the sleeper, and the woken thread notes the count after each
-//! park, before it polls. By then the thread is off the clock's list. A later wake-up is not yet noticed when the
-//! thread is listed again, so the clock sees it.
+//! park, before it polls. By then the woken thread is off the clock's list. A later wake-up is still unnoticed when
+//! that thread is listed again, so the clock sees the wake-up.
 
 use std::{
     cell::Cell,

@@ -9,11 +9,11 @@
 //!
 //! A thread never holds two locks of one rank, apart from stripes, which it takes in the order of their numbers.
 //!
-//! Debug builds record the place in this order of each lock that a thread holds. Before a thread takes a lock, the
-//! check compares that lock's place with the last place on record. So a thread that breaks the order panics at once,
-//! even if no other thread contends for the locks. Two more checks use the same record: a thread that holds a lock
-//! neither runs user code ([`unwind`](crate::unwind)) nor parks. Release builds contain no field and no instruction for
-//! any of this.
+//! For each lock that a thread holds, debug builds record the lock's place in the order above. Before the thread takes
+//! another lock, the check makes sure that this lock's place comes after every recorded place. So a thread that breaks
+//! the order panics at once, even if no other thread contends for the locks. Two more checks use the same record: a
+//! thread that holds a lock neither runs user code ([`unwind`](crate::unwind) names one exception) nor parks. Release
+//! builds contain no field and no instruction for any of this.
 
 /// The rank of the locks that a thread takes only while it holds no lock.
 pub(crate) const OUTERMOST: u8 = 0;
