@@ -5,8 +5,8 @@
 //! * A [`Node`] is what the queue, the worker and the future share. **One lock** protects its state ([`state`])
 //!   together with the closure and the result, so the three can never disagree.
 //! * Only the [`payload`] knows the closure's type; it moves the closure and the result into and out of the node. The
-//!   code that decides is compiled once: it sees a [`Task`], which is a type-erased node, and, under the lock, the
-//!   node's [`Parts`].
+//!   code that decides what happens to a task is compiled once: it sees a [`Task`], which is a type-erased node, and,
+//!   under the lock, the node's [`Parts`].
 //! * A periodic task has a [`Plan`]: its schedule, its failure policy and its counts.
 //! * Only some tasks have [`Extras`] ([`cell`]), allocated when first needed: among them a name, waiters, a token, and
 //!   the [`extensions`] (the features that decide whether and when the task runs). A plain task has no extras. A plain
@@ -33,16 +33,16 @@
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
 //! No user code runs under the lock. The worker takes the closure out to run it. A thread may also take out wakers, a
-//! closure that will not run, or a result that no call will take; it calls or drops them through
-//! [`unwind`](crate::unwind) after releasing the lock. One step publishes the result and takes out the list of waiters
+//! closure that will not run, or a result that no call will take. After releasing the lock, the thread calls or drops
+//! them through [`unwind`](crate::unwind). One step publishes the result and takes out the list of waiters
 //! ([`awaited`]), so a waker that panics can no longer affect the result. Waiters are woken **before** the values that
 //! the task leaves behind are dropped ([`end`]).
 //!
 //! # A result that no call will take
 //!
-//! Such a result is dropped with the node, once both the worker and the future have released the node. Any other handle
-//! keeps the node alive, so when a future that has made handles is dropped, it abandons the result. A future of a
-//! `Result` does so even if it has made none, and an `Err` is then [reported](untaken).
+//! Such a result is dropped with the node, once both the worker and the future have released the node. A handle that
+//! the future has made also keeps the node alive. So when a future that has made a handle is dropped, the future
+//! abandons the result. A future of a `Result` always abandons the result, and an `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
@@ -244,7 +244,7 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Queues the task again as its extensions choose, unless one of them ends it.
+    /// Queues the task again as its extensions choose, unless an extension ends the task.
     #[inline(never)]
     fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
         let (extensions, mut core) = self.split();

@@ -1,8 +1,8 @@
 //! An alarm: a payload that, when its task is due, calls a waker, or a closure that this crate has made.
 //!
 //! The alarm of a [`Sleep`](crate::Sleep) waits in the executor's queue, and calls the sleeper's waker. The alarm of a
-//! time limit waits in the queue of the timer thread. An alarm is queued like any other task, so timers are ordered and
-//! shut down like tasks, and are as precise and as promptly removed. But no hook, decorator or span surrounds an alarm.
+//! time limit waits in the queue of the timer thread. An alarm is queued like any other task. So timers are as precise
+//! as tasks, and are ordered, removed and shut down in the same way. But no hook, decorator or span surrounds an alarm.
 //!
 //! The worker or timer thread that takes an alarm sets it off. A thread that ends a sleeper's alarm early, in a
 //! shutdown or because the alarm was discarded, also sets the alarm off. The sleeper's next poll then finds out why it

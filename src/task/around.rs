@@ -1,12 +1,12 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
-//! A task has at most one [`Around`]. The worker takes it out of the node with the closure, and puts it back with the
-//! closure, so the next run has it however the previous run ended.
+//! A task has at most one [`Around`]. The worker takes the `Around` and the closure out of the node together, and puts
+//! them back together. So the next run has the `Around`, however the previous run ended.
 //!
 //! A *decorator* is called once for each task, on the submitter's thread, and returns a wrapper, which is then called
 //! around each run. So the wrapper can carry the submitter's context into the run. A wrapper cannot forget to run the
-//! task: it has to return a [`Done`], which only [`TaskRun::run`] makes. The lifetime of the `Done` ties it to this
-//! call of the wrapper.
+//! task: it has to return a [`Done`], which only [`TaskRun::run`] makes. The lifetime of a `Done` ties the `Done` to
+//! one call of the wrapper.
 
 use std::{fmt, marker::PhantomData, panic::Location, time::Duration};
 
@@ -71,8 +71,8 @@ pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
 
-/// The code around the runs of one task. It receives the body as an argument, and calls the body once, unless it panics
-/// first. This may run user code, so the caller holds no lock.
+/// The code around the runs of one task. This code takes the body as an argument, and either calls the body once or
+/// panics before the call. This code may call user code, so the caller holds no lock.
 pub(crate) struct Around(pub(super) Box<Surrounding>);
 
 impl Around {

@@ -3,8 +3,7 @@
 //!
 //! Under the task's lock, a waiter checks whether the task has ended, and if it has not, registers a waker. Under the
 //! same lock, the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Cloning
-//! or dropping a waker runs user code, so a waiter clones its waker before it takes the lock, and a waker is dropped
-//! after the lock is released.
+//! or dropping a waker runs user code, so a waker is cloned and dropped only with no lock held.
 
 use std::task::Waker;
 

@@ -50,14 +50,14 @@ pub(super) enum ToStore {
 pub(crate) struct Call<'a> {
     pub(crate) run: &'a Run,
     pub(crate) hooks: &'a Hooks,
-    /// The plan of a periodic task, while the worker has it.
+    /// The plan of a periodic task, while the worker has the plan.
     pub(crate) plan: Option<Plan>,
     pub(crate) outcome: RunOutcome,
     verdict: Verdict,
     /// `false` if the run did not take place. A panic of the trigger counts as a run.
     pub(crate) is_run: bool,
-    /// `true` if the task was cancelled during a run after which it was to be queued again. Its closure is then dropped
-    /// after its end is published.
+    /// `true` if the task was to be queued again, but was cancelled during the run. The closure is then dropped after
+    /// the task's end has been published.
     is_leaving: bool,
     /// What only some calls need; `None` in a call of a plain task, unless the task failed or was cancelled.
     pub(super) extras: Option<CallExtras>,
@@ -65,15 +65,15 @@ pub(crate) struct Call<'a> {
 
 #[derive(Default)]
 pub(crate) struct CallExtras {
-    /// The code around the closure, while the worker has it.
+    /// The code around the closure, while the worker has that code.
     pub(super) around: Option<Around>,
-    /// The moment for which a caller last requested the run. Lateness counts from this moment, or from the planned one
-    /// if that is later.
+    /// The moment for which a caller last requested the run. Lateness counts from this moment or from the planned
+    /// moment, whichever is later.
     pub(crate) late_from: Option<Timestamp>,
     /// The question that user code is to answer before the closure is called.
     pub(crate) question: Option<Question>,
     pub(super) name: Option<Arc<str>>,
-    /// Why the run does not take place and the worker has to end the task.
+    /// Why the task is to end instead of being run.
     pub(crate) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
 }
@@ -158,7 +158,7 @@ impl Call<'_> {
         }
     }
 
-    /// Like [`carry_out`](Self::carry_out), with nothing around the body.
+    /// Like [`carry_out`](Self::carry_out), but asks no question, and puts nothing around the body.
     pub(super) fn carry_out_bare(&mut self, lent: &mut dyn Lent) {
         self.begin();
         let _ = lent.run();
@@ -324,7 +324,7 @@ impl Call<'_> {
         }
     }
 
-    /// Has the worker queue the task again for `next`, unless the task was cancelled during the run.
+    /// Has the worker queue the task again for `next`, unless the task was cancelled, directly or by its token.
     #[inline]
     fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> ToStore {
         self.is_leaving = !parts.stage.rest();
@@ -400,7 +400,7 @@ impl Call<'_> {
     }
 
     /// Cleans up after the call: wakes the waiters, if `release` has not, and drops the user values that the call still
-    /// has. If the run did not take place and the task's time is up, ends the task.
+    /// has. If `gives_up` is set, calls `end_unrun`.
     #[inline]
     fn end(&mut self) {
         if self.extras.is_some() || self.is_leaving || self.outcome.is_failure() {
@@ -432,7 +432,8 @@ impl Call<'_> {
         discard(self.extras.take());
     }
 
-    /// Ends a task that did not run, if its time is up. Otherwise has the worker cancel the task for `reason`.
+    /// If the task's time is up, ends the task. Otherwise has the worker cancel the task for `reason`. Does nothing if
+    /// the task or its token was cancelled.
     #[cold]
     fn end_unrun(&mut self, reason: CancelReason) {
         if !matches!(self.verdict, Verdict::Again(_)) {

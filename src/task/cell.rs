@@ -1,13 +1,12 @@
 //! What a task's lock protects: the content of its node, and the parts that only some tasks have.
 //!
-//! The type of the content depends on the user's closure. [`Content::open`] hides that type behind [`Parts`]: a copy of
-//! the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back the state, and any new
-//! extras, as the caller has decided ([`Decided`]).
+//! The type of the content depends on the user's closure. [`Content::open`] hides that type behind [`Parts`]: the
+//! [`Extras`], the plan of a periodic task, and a copy of the state. [`Content::close`] writes back the state, and any
+//! new extras, as the caller has decided ([`Decided`]).
 //!
 //! This file only moves values. It neither drops user values nor calls wakers; the callers do so after releasing the
-//! lock. A thread that holds this lock may also take the lock of a manual clock, those of an extension and, through a
-//! [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`] that it was passed, those of the queue. It takes no other
-//! lock.
+//! lock. A thread that holds a task's lock may also take the locks of a manual clock, of an extension and, through a
+//! [`MoveEntry`](crate::entry::MoveEntry) or an [`Enqueue`], of the queue. It takes no other lock.
 
 use std::task::Waker;
 
@@ -72,7 +71,7 @@ pub(crate) struct Extras {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) submitter: Option<SubmitterSpan>,
     pub(crate) token: Option<CancellationToken>,
-    /// The code around each run, while no worker has it.
+    /// The code around each run, while no worker has that code.
     pub(crate) around: Option<Around>,
     pub(super) waiters: WaitList,
     /// The waker of the async task that awaits the future.
@@ -122,7 +121,7 @@ impl Parts<'_> {
         self.plan.is_some()
     }
 
-    /// Returns the plan of a periodic task, unless a worker has it or the task has ended.
+    /// Returns the plan of a periodic task, unless a worker has the plan or the task has ended.
     pub(crate) fn plan(&mut self) -> Option<&mut Plan> {
         self.plan.as_deref_mut()?.as_mut()
     }
