@@ -1,6 +1,6 @@
 //! How a task ends other than by a run, and what every ended task leaves behind.
 //!
-//! Under the task's lock, the step that ends a task publishes the end, and takes out the waiters and the values that
+//! Under the task's lock, the thread that ends a task publishes the end, and takes out the waiters and the values that
 //! only some tasks have ([`Leftovers`]). After releasing the lock, the thread proceeds in this order:
 //!
 //! 1. It does the work that the extensions have deferred, such as work for other tasks.
@@ -9,11 +9,11 @@
 //! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
 //!
 //! The waiters are woken before the drops because the drop of a captured executor joins its workers, one of which may
-//! be waiting for this very task. The task's entry leaves the queue after both, so the pool does not terminate before
-//! the drops are done. A thread that waited for the termination inside such a drop would wait for itself. Each thread
-//! knows which tasks' values it is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes
-//! the entries of those tasks. Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one
-//! drop does not stop the others.
+//! be waiting for this very task. The task's entry leaves the queue last, so the pool does not terminate before the
+//! drops are done. A drop that waited for the pool to terminate would therefore wait for itself. Each thread knows
+//! which tasks' values it is dropping ([`is_releasing`]), so a wait for termination inside a drop first removes the
+//! entries of those tasks. Each value is dropped separately, through [`unwind`](crate::unwind), so a panic in one drop
+//! does not stop the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -132,8 +132,8 @@ impl End<'_> {
         false
     }
 
-    /// Releases the leftovers, and then calls `drop_taken` to drop what the payload has taken out of the node. If
-    /// `drop_taken` drops an `Err`, it returns the failure, which this then reports. The caller holds no lock.
+    /// Releases the leftovers, and then calls `drop_taken` to drop what the payload has taken out of the node. Reports
+    /// the failure that `drop_taken` returns after dropping an `Err`. The caller holds no lock.
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let _releasing = Releasing::enter(self.task);
         if let Some(rest) = self.rest.take() {

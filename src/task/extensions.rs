@@ -1,10 +1,10 @@
 //! The extensions of a task: the features that only some tasks have, and that decide whether and when a task runs.
 //!
 //! [`Extensions`] has a field for each feature. It also has a function for each point of a task's life at which
-//! features are called, with a line for each feature called there. So the order of the lines is the order of the calls,
-//! and this file is the one place in the core that names the features. A plain task has no extensions. At the end of
-//! this file are the functions that the core calls whether or not a task has extensions; [`feature`](crate::feature)
-//! covers submission and the pool.
+//! features are called; the function has a line for each of these features. So the order of the lines is the order of
+//! the calls, and this file is the one place in the core that names the features. A plain task has no extensions. At
+//! the end of this file are the functions that the core calls whether or not a task has extensions;
+//! [`feature`](crate::feature) covers submission and the pool.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
@@ -17,8 +17,8 @@
 //!
 //! Before a run, the time limit comes first: it refuses a run whose time is up. The control precedes the features that
 //! need to know whether the run is an extra run, one that is not part of the schedule. The group precedes the gate: a
-//! member holds its permit while its gate is asked. A feature that may refuse a run should come before those that
-//! acquire something for the run, and would then have to give it back.
+//! member holds its permit while its gate is asked. A feature that may refuse a run should come before the
+//! features that acquire something for the run; otherwise those features must give it back after a refusal.
 //!
 //! Features are called under the task's lock, so they call no user code and drop no user value. The worker puts a
 //! [`Question`] to user code later, with no lock held. Only [`after_body`](Extensions::after_body) is called with no
@@ -124,7 +124,7 @@ pub(crate) struct Replan<'a> {
     /// The newly planned moment, even if it is the same as before; `None` if the plan stands.
     pub(crate) plan: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
-    /// Set by the gate: as in [`Queuing::awaits_answer`], after the move.
+    /// Set by the gate: `true` if the moved task still awaits the gate's answer, as in [`Queuing::awaits_answer`].
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: &'a mut Deferred,
 }

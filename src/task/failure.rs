@@ -30,7 +30,7 @@ use crate::{Failure, FailureKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
     stop_after: Option<NonZeroU32>,
-    /// The least delay after the first failure, and the bound up to which further failures double it.
+    /// The least delay after the first failure, and the bound up to which further failures double this delay.
     back_off: Option<(Duration, Duration)>,
 }
 

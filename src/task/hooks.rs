@@ -1,4 +1,4 @@
-//! Hooks: the user's code around a run, the one place where a user's closure is called, and the reports of failures.
+//! Hooks: the user's code around a run. Also here: failure reports, and the one place where a user's closure is called.
 //!
 //! ```text
 //!   before ──▶ code around ──▶ closure ──▶ code around ──▶ after ──▶ the plan is asked ──▶ the outcome is published
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The hooks are the [observers](super::observer) that want the points around a run, and the failure handler is an
-//! observer that wants failures. A failed run is reported after its plan has been asked, since the report says when the
+//! observer that wants failures. A failed run is reported after the plan has been asked, since the report says when the
 //! next run is due. All of this happens before the outcome is published, so a thread that sees a run's outcome knows
 //! that the run's hooks have returned. A hook that panics affects its own run only:
 //!
@@ -20,15 +20,16 @@
 //! # Other reports
 //!
 //! A capture or a result may panic when the crate drops it, and no caller could receive that panic: [`Drops`] reports
-//! it. A periodic task may end unexpectedly, because a run exceeded its time limit, another task displaced it, or no
-//! thread could be started for it. This is reported to the failure handler and to `tracing` ([`Hooks::tell_ended`]).
+//! it. A periodic task may end unexpectedly: a run exceeds its time limit, another task displaces the periodic task, or
+//! no thread can be started to run the task. Such an end is reported to the failure handler and to `tracing`
+//! ([`Hooks::tell_ended`]).
 //!
 //! # No silent end
 //!
 //! A program may have neither a handler nor a subscriber. Even then, the panic hook of `std` writes panics to standard
-//! error. Every other unexpected end of a periodic task gets one line there ([`Hooks::tell_unheard`]). If an `Err` ends
-//! a series, that line is written before the end becomes visible, because a thread that sees the end may exit the
-//! process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
+//! error. If a periodic task ends unexpectedly without a panic, one line there says so ([`Hooks::tell_unheard`]). If an
+//! `Err` ends a series, that line is written before the end becomes visible, because a thread that sees the end may
+//! exit the process. An `Err` that no call can take any more gets a line, too ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
@@ -52,12 +53,12 @@ use crate::{
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
-/// A closure on the stack of its worker, and the place for its result, as seen by code that is not generic.
+/// A closure on the stack of a worker, and the place for the closure's result, as seen by code that is not generic.
 pub(crate) trait Lent {
     /// Calls the closure, which is user code, so the caller holds no lock.
     fn run(&mut self) -> RunReport;
 
-    /// Makes the value of a series whose trigger has no next run. Returns `false` if only a run can make it.
+    /// Sets the result of a series whose trigger has no next run. Returns `false` if only a run can set a result.
     fn exhaust(&mut self) -> bool;
 
     /// Drops the closure, if it is there. May call user code, so the caller holds no lock.
@@ -69,8 +70,8 @@ pub(crate) trait Lent {
 }
 
 impl Hooks {
-    /// Calls the closure, with the hooks and the code around it. If the run fails, calls `fail`, which reports the
-    /// failure, and returns what `fail` returns. Calls user code, so the caller holds no lock.
+    /// Calls the closure, with the hooks and the code around it. If the run fails, has `fail` report the failure, and
+    /// returns what `fail` returns. Calls user code, so the caller holds no lock.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
@@ -122,7 +123,7 @@ impl Hooks {
         }
     }
 
-    /// Calls `say` with each observer that wants the point. A panic is reported without a task, and goes no further.
+    /// Calls `say` with each observer that wants the point. A panic goes no further, and its report names no task.
     #[inline(never)]
     pub(crate) fn tell(&self, point: Points, source: FailureSource, say: &dyn Fn(&dyn Observer)) {
         if self.has(point) {
@@ -193,9 +194,8 @@ impl Hooks {
         );
     }
 
-    /// Reports on standard error a failure that ends a series, when no observer has heard of it. Writes nothing if the
-    /// failure is a panic, which the panic hook has already written there, if the task had already ended, or if its
-    /// executor has been stopped.
+    /// Reports on standard error a failure that ends a series and that no observer has heard of. Writes nothing if the
+    /// task had already ended, the executor has been stopped, or the panic hook has already reported the failure.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
@@ -215,8 +215,7 @@ impl Hooks {
         Drops { hooks: Some(self), id: Some(id) }
     }
 
-    /// Calls user code that belongs to the executor and not to a task. A panic in it is reported without a task, and
-    /// goes no further.
+    /// Calls user code that belongs to no task. A panic goes no further, and its report names no task.
     pub(crate) fn call_aside(&self, source: FailureSource, call: &mut dyn FnMut()) {
         if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);
@@ -259,8 +258,8 @@ impl<'a> Drops<'a> {
         }
     }
 
-    /// Reports an `Err` that no call can take any more. Standard error gets no line about a cancelled task, whose end
-    /// was requested or has its own report.
+    /// Reports an `Err` that no call can take any more. Standard error gets no line if the task was cancelled: that end
+    /// was requested, or is reported elsewhere.
     #[cold]
     pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
         if let Some(hooks) = self.hooks {

@@ -86,8 +86,8 @@ pub trait Observer: Send + Sync {
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Called when something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns
-    /// `true` if this brings it to a person's attention. If no observer returns `true`, and no `tracing` subscriber
-    /// hears of it, a line on standard error reports the unexpected end of a periodic task.
+    /// `true` if this observer brings the failure to a person's attention. A periodic task that ends unexpectedly gets
+    /// a line on standard error if no observer returns `true` and no `tracing` subscriber hears of the failure.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
@@ -243,7 +243,7 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 struct Listed {
     points: Points,
-    /// For finding the observer by type. Declared before `observer`, which catches panics, and so must be dropped last.
+    /// For finding the observer by type. Declared, and so dropped, before `observer`, whose drop catches panics.
     typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }
