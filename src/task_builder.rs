@@ -1,6 +1,6 @@
 //! [`TaskBuilder`]: the settings of a task before it is submitted, and the methods that submit it. Each of these
-//! methods makes a node from the closure and [launches](launching) it. Only the code that makes the node and the future
-//! is compiled per closure.
+//! methods makes a node from the closure and [launches](launching) the node. Only the code that makes the node and the
+//! future is compiled per closure.
 
 mod launching;
 

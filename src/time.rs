@@ -7,13 +7,13 @@
 //!
 //! # The two clocks
 //!
-//! * The **system clock** is [`Instant`]. It does not follow changes to the wall clock; on Linux and macOS it stands
+//! * The **system clock** is [`Instant`]. It does not follow changes to the wall clock, and on Linux and macOS stands
 //!   still while the machine sleeps.
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
-//! Both count from a year before they were made, so that instants in that year keep their order. No thread sleeps by
-//! the wall clock ([`wall`]). The crate reads the clocks of the system only in this module, and a thread sleeps until a
-//! timestamp only in [`Wait::park_until`].
+//! Both count from at least a year before they were made, or from as far back as the platform allows, so that instants
+//! in that year keep their order. No thread sleeps by the wall clock ([`wall`]). The crate reads the clocks of the
+//! system only in this module, and a thread sleeps until a timestamp only in [`Wait::park_until`].
 //!
 //! # Never early, and how late
 //!
@@ -42,11 +42,11 @@ use crate::sync::{
     process::{AtomicU64, Ordering},
 };
 
-/// How far the timestamps of a clock reach back from the moment at which it was made.
+/// How far into the past the timestamps of a new clock should reach.
 const PAST: Duration = Duration::from_nanos(PAST_NANOS);
 const PAST_NANOS: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// Returns the point in time `span` before `instant`, or a later one if the platform's `Instant` cannot represent it.
+/// Returns `instant - span`, or a later point in time if the platform's `Instant` cannot represent `instant - span`.
 fn long_before(instant: Instant, span: Duration) -> Instant {
     (0..32).find_map(|n| instant.checked_sub(span / (1 << n))).unwrap_or(instant)
 }
@@ -85,7 +85,7 @@ impl Timestamp {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns how long it is from `now` until this timestamp: zero if it has come, `Duration::MAX` if it never comes.
+    /// Returns the time from `now` to this timestamp: zero if the timestamp has come, `Duration::MAX` for `NEVER`.
     pub(crate) fn delay_at(self, now: Self) -> Duration {
         if self == Self::NEVER { Duration::MAX } else { self.since(now) }
     }
@@ -133,7 +133,7 @@ enum TimeSource {
     System {
         origin: Instant,
     },
-    /// Reads no clock of the system, unless it is asked for an [`Instant`].
+    /// Reads the system clock at most once: for the first conversion to or from an [`Instant`].
     Manual(ManualClock),
 }
 
@@ -203,7 +203,7 @@ impl Clock {
         Timestamp(saturating_nanos(instant.saturating_duration_since(self.origin())))
     }
 
-    /// Returns the deadline as an [`Instant`]; `None` for `NEVER`, and if an `Instant` cannot represent it.
+    /// Returns the deadline as an [`Instant`]; `None` for `NEVER`, and for a deadline that no `Instant` can represent.
     pub(crate) fn instant_of(&self, deadline: Timestamp) -> Option<Instant> {
         if deadline == Timestamp::NEVER {
             return None;

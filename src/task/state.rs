@@ -23,9 +23,9 @@
 //!
 //! The task's lock orders `start` and `cancel`. The thread that takes the closure out owns it alone. If `cancel` comes
 //! first, its caller takes the closure out, and `start` finds nothing to run. If `start` comes first, `cancel` marks
-//! the task as cancelled, and its waiters see it as ended. When the body returns, the worker finds the mark and drops
-//! the closure and the result. Until then [`Stage::runs_on`] is true, and a later call can still cancel the token that
-//! the body checks.
+//! the task as cancelled: for its waiters, the task has ended. When the body returns, the worker finds the mark and
+//! drops the closure and the result. Until then [`Stage::runs_on`] is true, and a later call can still cancel the
+//! token that the body checks.
 
 use std::fmt;
 
@@ -158,7 +158,7 @@ impl Stage {
         found
     }
 
-    /// Claims the value with which the task has ended. Returns `false` if there is none.
+    /// Claims the task's value. Returns `false` if there is none, or a call has claimed it already.
     #[inline]
     pub(super) fn claim_value(&mut self) -> bool {
         let is_there = *self == Self::COMPLETED;

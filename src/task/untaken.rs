@@ -2,7 +2,7 @@
 //! dropped.
 //!
 //! Stable Rust has no way to ask whether a type is a `Result`. So this module looks at the type's `type_name`, and then
-//! at the `discriminant` of the value, which shows whether it is an `Err`. Neither output is guaranteed. If one
+//! at the value's `discriminant`, which shows whether the value is an `Err`. Neither output is guaranteed. If either
 //! changed, an `Err` would be dropped without a report, and the tests, which run with each toolchain, would fail. For a
 //! `Result<(), E>` with a common error type, the report has the error's text; for any other result, the name of its
 //! type.

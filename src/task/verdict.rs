@@ -15,7 +15,7 @@ pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 pub(crate) enum Verdict {
     /// Nothing: the task had already ended, and did not run.
     TooLate,
-    /// Enter the end into the pool's log: the task has ended with this run, or was cancelled during it.
+    /// Enter the task's end into the pool's log: the task has ended with this run, or was cancelled during it.
     Ended,
     /// Report that the task's time limit expired, either during the run or before it could begin.
     TimedOut,
@@ -32,7 +32,7 @@ pub(crate) type Requeued = Result<(), Option<CancelReason>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     TooLate,
-    /// The task was waiting, in the queue or on its way there. Holds the slot if the task was queued again or moved.
+    /// The task was in the queue or on its way there. Holds the entry's slot if the task was queued again or moved.
     Waiting(Option<u32>),
     /// The task was running; its worker drops the closure and the result.
     Running,

@@ -6,12 +6,12 @@
 //!
 //! 1. The submitter announces itself to the task's group, which cannot terminate until the submission is over. A task
 //!    that is refused in this step or the next still gets its extensions, since the error hands it back ready to run.
-//! 2. The submitter starts a worker if one is missing, and ensures that the timer thread runs if the task has a time
-//!    limit. It calls the executor's decorator, whose panic it passes on, and gives the task its extensions and the
+//! 2. The submitter starts a worker if one is missing, and a timer thread if the task's time limit needs one. The
+//!    submitter calls the executor's decorator, whose panic it passes on, and gives the task its extensions and the
 //!    code around its runs.
-//! 3. The pool admits the task. From here on it may run, be cancelled, and end.
-//! 4. The submitter enters the task into its group, and arms the time limit of a one-shot task. Neither step affects a
-//!    task that has already ended.
+//! 3. The pool admits the task. From here on the task may run, be cancelled, and end.
+//! 4. The submitter enters the task into its group, and arms the time limit of a one-shot task. If the task has already
+//!    ended, neither action has any effect.
 
 use std::{
     panic::{self, Location},
@@ -157,8 +157,8 @@ impl TaskBuilder<'_> {
         Ok(())
     }
 
-    /// Returns the code around each run, if there is any. From the inside out it is the time limit, the executor's
-    /// decorator, and the watch for slow runs. Fails with the panic's payload if the decorator panics.
+    /// Returns the code around each run, if there is any. From the inside out: the time limit of a periodic task, the
+    /// executor's decorator, and the watch for slow runs. Fails with the panic's payload if the decorator panics.
     #[inline]
     fn around(
         &self,
@@ -274,7 +274,7 @@ fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
 
-/// Ensures that the pool has a worker for the task and, if the task has a time limit, a timer thread.
+/// Starts a worker if one is missing. If the task has a time limit, also starts a timer thread if one is missing.
 #[inline]
 fn ensure_threads(pool_ref: &PoolRef, requested: &Requested) -> Result<Staffing, RejectionReason> {
     let pool = pool_ref.pool();
