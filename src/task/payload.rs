@@ -1,8 +1,8 @@
 //! The payload: the one part of a task that depends on the closure's type.
 //!
 //! A task is a [`Node`]: one allocation, with a lock that protects the closure and later the result. The submitter
-//! makes it; all other code sees it as a [`Task`], without the types of the closure and the result. The future knows
-//! the type of the result. To claim the result, it passes in a place of that type.
+//! makes the node. All other code sees it as a [`Task`], without the types of the closure and the result. The future,
+//! however, knows the type of the result. To claim the result, the future passes in a place of that type.
 //!
 //! This file is compiled for each closure, in the user's crate. So it is small: it moves and drops closures and
 //! results, and calls closures. All decisions are made by code that is compiled once and sees only the rest of the node
@@ -20,14 +20,14 @@
 //! drops it or puts it back.
 //!
 //! [`cell`](Payload::cell) gives access to everything that does not depend on the closure's type. It returns the node's
-//! lock, with the content as a trait object. That costs no second allocation and needs no `unsafe`.
+//! lock, with the content as a trait object. The trait object needs neither a second allocation nor `unsafe`.
 //!
 //! # Sixteen bytes
 //!
-//! With an eight-byte closure, the lock of a plain one-shot task protects sixteen bytes: the closure, and before it one
-//! word with the state and a tag. No word is reserved for the [`Extras`]. When a task first needs extras, its content
-//! moves into a box with them, and its [`Slot`] holds the box from then on. So the deciding code works on a copy of the
-//! state. Before the node releases the lock, it writes the decision back and stores any new extras.
+//! If the closure and result of a plain one-shot task take eight bytes each, the node's lock protects sixteen bytes:
+//! one word with the state and a tag, then the closure or result. No word is reserved for [`Extras`]. When a task first
+//! needs extras, its content moves into a box with them, and its [`Slot`] then holds the box. So the deciding code
+//! works on a copy of the state. Before releasing the lock, the node writes the decision back and stores new extras.
 
 use super::{
     call::{Call, ToStore},
@@ -95,7 +95,7 @@ pub(crate) trait Body: Send + Sized + 'static {
     }
 }
 
-/// A closure that runs once. The call drops the captures.
+/// A closure that runs once. The call consumes the closure and its captures.
 pub(crate) struct OneShot<F>(F);
 
 impl<F, T> Body for OneShot<F>
@@ -196,7 +196,7 @@ impl<B: Body> Slot<B> {
     }
 }
 
-/// What a node's lock protects: the content, and the plan of a periodic task.
+/// What a node's lock protects: the content, any extras and, if the task is periodic, the plan.
 pub(crate) struct Cell<B: Body> {
     slot: Slot<B>,
     plan: B::Place,

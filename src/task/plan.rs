@@ -26,12 +26,12 @@ use crate::{
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum RunOutcome {
-    /// This was the last run. If `Ok`, there is a value.
+    /// This was the last run. If `Ok`, the task has a result.
     Ended(Result<(), Failure>),
     Again(Timestamp),
     /// The run failed, and the next one is planned for this moment.
     Failed(Timestamp, Failure),
-    /// This was the last run, because the trigger has no next run. The payload knows whether there is a value.
+    /// This was the last run, because the trigger has no next run. The payload knows whether the task has a result.
     Exhausted,
 }
 
@@ -61,7 +61,7 @@ impl RunOutcome {
 pub(crate) struct Plan {
     pub(crate) schedule: Schedule,
     on_failure: Option<FailurePolicy>,
-    /// The last failure, if the trigger retries. It becomes the task's failure if no other attempt takes place.
+    /// The last failure, if the trigger retries. If no further attempt takes place, the task fails with this failure.
     last_failure: Option<Failure>,
     /// The queue slot of the task's entry, if the task was queued again or moved.
     pub(super) slot: Option<u32>,
@@ -69,7 +69,7 @@ pub(crate) struct Plan {
     pub(super) runs: u64,
     /// How many runs have been left out since the last run.
     skipped: u64,
-    /// `true` if the statistics have counted the `skipped` runs: overdue runs are counted at once.
+    /// `true` if the statistics have counted the `skipped` runs, because an overdue run was left out.
     are_counted: bool,
 }
 
@@ -89,8 +89,8 @@ impl Plan {
         if self.are_counted { self.skipped } else { 0 }
     }
 
-    /// Returns the reason to refuse a task with this plan, if there is one. For instance, a backoff that is never
-    /// longer than the period would have no effect.
+    /// Returns the reason, if any, to refuse a task with this plan. For instance, a backoff that is never longer than
+    /// the period would have no effect.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         let waits = self.policy().longest_back_off().zip(self.schedule.regular());
         let is_in_vain = waits.is_some_and(|(longest, regular)| longest <= regular);
@@ -108,7 +108,7 @@ impl Plan {
         self.schedule.triggered()?.attempt
     }
 
-    /// Returns the policy for a run that failed: by default `stop`, or `resume` if the trigger retries.
+    /// Returns the policy for failed runs. The default is `resume` if the trigger retries, and `stop` otherwise.
     fn policy(&self) -> FailurePolicy {
         let default = if self.retries() { FailurePolicy::resume() } else { FailurePolicy::stop() };
         self.on_failure.unwrap_or(default)
@@ -123,7 +123,7 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Sets the run's number and attempt and, except for an extra run, its count of missed runs.
+    /// Sets the run's number and attempt. Unless the run is an extra run, also sets its counts of missed runs.
     #[inline]
     pub(super) fn place(&self, run: &Run) {
         run.number.set(self.runs + 1);
@@ -165,7 +165,7 @@ impl Plan {
         }
     }
 
-    /// Like [`follow`](Self::follow), for a failed run. Also reports the failure, and when the next run is due.
+    /// Like [`follow`](Self::follow), for a failed run. Also reports a failure that has not been reported yet.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -235,8 +235,8 @@ impl Plan {
         next.max(later)
     }
 
-    /// Keeps the failure of a run that is not the last, if the trigger retries. Returns the failure that is not kept
-    /// (the earlier or this one), for the caller to drop with no lock held.
+    /// If the trigger retries, keeps `failure`, and returns the failure kept before, if any. If not, returns `failure`.
+    /// The caller drops the returned failure with no lock held.
     pub(super) fn keep_failure(&mut self, failure: Failure) -> Option<Failure> {
         if self.retries() { self.last_failure.replace(failure) } else { Some(failure) }
     }

@@ -2,11 +2,11 @@
 //!
 //! 1. Under the task's lock, the worker asks the token, and then the [extensions](super::extensions), before it takes
 //!    the closure out. Each extension lets the run begin, refuses it, or notes a question for user code.
-//! 2. With no lock held, the worker puts the noted question to user code. The task is *running* by then, so a
+//! 2. If a question was noted, the worker puts it to user code, with no lock held. The task is *running* by then, so a
 //!    cancellation, for instance, has the same effect during the question as during a run.
 //! 3. The worker applies the policy for missed runs last and, if user code is asked about the run, also before that
 //!    question. A run that is *overdue*, past its starting deadline, is [left out](Call::be_in_time). The plan goes on
-//!    as after a run, and the task waits again.
+//!    as after a run: if there is a next run, the task waits again.
 //!
 //! [`CallExtras`](super::call::CallExtras) keeps what these steps note; most calls of plain tasks have no extras.
 
@@ -47,8 +47,8 @@ impl Call<'_> {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives the task back to its worker without running it. The worker ends the task: as cancelled if its token was,
-    /// as timed out if its time is up, and otherwise for `reason`.
+    /// Has the worker end the task without a run: as cancelled if the task's token is cancelled, as timed out if the
+    /// task's time is up, and otherwise for `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())

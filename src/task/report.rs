@@ -1,5 +1,5 @@
-//! The report of a failure, or of the unexpected end of a periodic task. It is the argument of a failure handler. If
-//! neither a handler nor a subscriber hears of it, [`hooks`](super::hooks) may write it to standard error.
+//! The report of a failure, or of the unexpected end of a periodic task: the argument of a failure handler. If neither
+//! a handler nor a subscriber hears of what happened, [`hooks`](super::hooks) may write the report to standard error.
 
 use std::{
     fmt,
@@ -35,7 +35,7 @@ pub enum FailureSource {
     Drop,
     /// The callback for [slow runs](crate::Builder::on_slow_run).
     SlowRun,
-    /// An [observer](crate::Observer), when told that a task was taken or that a run has ended.
+    /// An [observer](crate::Observer) that was called because a task was taken or a run has ended.
     Observer,
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,
@@ -59,7 +59,7 @@ impl FailureSource {
         }
     }
 
-    /// Returns a phrase for the code that failed. The report replaces "a task" in it with the task's name and id.
+    /// Returns a phrase for what failed. In the phrase, the report replaces "a task" with the task's name and id.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Task | Self::TimeLimit | Self::Displaced => "a task",
@@ -110,8 +110,8 @@ pub struct FailureReport<'a> {
     pub(super) source: FailureSource,
     pub(super) task: &'a Subject,
     pub(super) failure: &'a Failure,
-    /// How long after the end of the failed run the next one is due; `Duration::MAX` if no moment is planned for it.
-    /// `None` if no run is to follow, or if no run failed.
+    /// How long after the end of the failed run the next run is due; `Duration::MAX` if the next run has no planned
+    /// moment. `None` if no run is to follow, or if no run failed.
     pub(super) again: Option<Duration>,
 }
 
@@ -126,8 +126,8 @@ fn in_one_line(text: &str) -> String {
 }
 
 impl FailureReport<'_> {
-    /// Writes to standard error what has happened, and what follows. Ignores a failed write, as the panic hook of `std`
-    /// does; `eprintln` would panic.
+    /// Writes the report and `what_follows` to standard error. Ignores a failed write, as the panic hook of `std` does;
+    /// `eprintln` would panic.
     pub(super) fn print(&self, what_follows: &str) {
         let line = format!("punctual: {self}; {what_follows}");
         let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());

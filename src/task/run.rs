@@ -1,9 +1,9 @@
-//! One run of a task: which run of which task, for which moment it was planned, and when it started. The running task
-//! sees it as a [`TaskContext`].
+//! One run of a task: the task, and the number, the planned moment and the start of the run. The running task sees the
+//! run as a [`TaskContext`].
 //!
 //! While a task runs, a thread-local points to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
-//! call, so entering a run touches no reference count. After a run inside a run, such as one by `DrainedTask::run`, the
-//! outer run is current again, even after unwinding.
+//! call, so entering a run touches no reference count. With `DrainedTask::run`, a run can take place inside another.
+//! When the inner run ends, even by unwinding, the outer run is current again.
 
 use std::{cell::Cell, rc::Rc, time::SystemTime};
 
@@ -27,8 +27,8 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
-    /// The planned moment. At first it is the deadline of the queue entry, which may be another moment: one at which a
-    /// worker only checks the clock or asks user code again.
+    /// The planned moment. At first, this is the deadline of the queue entry, at which a worker may only have to check
+    /// the clock or ask user code again.
     pub(crate) planned: Cell<Timestamp>,
     /// When the worker took the task or, if user code was asked about the run, when that code let the run begin.
     pub(crate) started: Cell<Timestamp>,
@@ -149,7 +149,7 @@ impl Run {
         })
     }
 
-    /// Notes for which moment of the wall clock the run was planned, if any.
+    /// Notes the moment of the wall clock, if any, for which the run was planned.
     pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
