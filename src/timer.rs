@@ -20,7 +20,7 @@
 //! An entry holds an alarm, which calls the waker unless the timer has taken the entry out (`task::alarm`). A poll
 //! before the deadline looks for the entry. If it is there, the alarm has yet to go off. If it is gone and the deadline
 //! has still not come, the pool has ended the entry, since no worker takes an entry before its deadline. A reset that
-//! does not find the entry forgets it, and the next poll makes another.
+//! does not find the entry forgets it, and the next poll makes a new entry.
 
 use std::{
     error::Error,
@@ -257,7 +257,7 @@ impl Sleep {
         Ok(())
     }
 
-    /// Takes the entry, if there is one, out of the queue. Returns `false` if it was no longer there.
+    /// If the timer has an entry, takes it out of the queue. Returns `false` if the entry was no longer there.
     #[inline]
     fn leave(&mut self) -> bool {
         let Some((ticket, _)) = self.entry.take() else { return true };

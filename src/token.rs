@@ -88,8 +88,8 @@ impl CancellationToken {
         Self { own, clock, has_timer_thread: true }
     }
 
-    /// Makes a token that no timer thread cancels. The token, and each child of it, counts as cancelled once the clock
-    /// reaches its own limit.
+    /// Makes a token that no timer thread cancels: the token counts as cancelled once the clock reaches the token's
+    /// time limit. A child of the token is of the same kind, but has a limit of its own.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
@@ -105,7 +105,7 @@ impl CancellationToken {
         Self { own: Arc::new(own), clock, has_timer_thread }
     }
 
-    /// Notes when a time limit will cancel the token, or that none will.
+    /// Sets the token's time limit, unless a timer thread alone enforces it; `None` removes the limit.
     pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
         let limit = limit.filter(|_| !self.has_timer_thread || self.clock.is_manual());
         // Relaxed: orders no other access. The clock's lock orders a limit that has come.

@@ -4,17 +4,17 @@
 //! `docs/events.md` lists all events, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
 //!
-//! Each event about a task carries the task's id (`task`, as text) and name itself, because the run's span, which has
-//! them too, is off at level `warn`. Without a subscriber, an event on a task's path costs one load and a branch. A
+//! A run's span has the task's id (`task`, as text) and name, but is off at level `warn`. So each event about a task
+//! carries the id and the name too. Without a subscriber, an event on a task's path costs one load and a branch. A
 //! subscriber is user code: it is called with no lock held, and one that panics on a worker does not end the worker.
 //!
 //! # The span of the submitter
 //!
 //! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task keeps it until the task ends.
-//! The span of a one-shot task's run is a child of it. If the spans of a periodic task's runs were children of it too,
-//! they would belong to a span whose work is long over, and to one trace that never ends. So the span of each such run
-//! begins a trace of its own, and follows from the submitter's span. Cloning or dropping a span calls the subscriber,
-//! so the span is in an `Arc`, which may be cloned under a lock.
+//! The span of a one-shot task's run is a child of the submitter's span. If the spans of a periodic task's runs were
+//! children of that span too, they would belong to a span whose work is long over, and to one trace that never ends. So
+//! the span of each such run begins a trace of its own, and follows from the submitter's span. Cloning or dropping a
+//! span calls the subscriber, so the span is in an `Arc`, which may be cloned under a lock.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused, reason = "the events are nothing without it"))]
 
@@ -145,7 +145,7 @@ mod events {
         contain(ask).map_err(discard).unwrap_or(false)
     }
 
-    /// Calls `run`. If a subscriber listens to runs, does so in a new span, and emits events at its start and end.
+    /// Calls `run`. If a subscriber listens to runs, does so in a new span, and emits events before and after the run.
     #[inline(always)]
     pub(crate) fn in_span<R>(
         fields: impl FnOnce() -> SpanFields,
@@ -243,7 +243,7 @@ mod events {
         }
     }
 
-    /// Emits the event of a failure: a warning if the task runs again, otherwise an error. `again` is the delay from
+    /// Emits the event for a failure: a warning if the task runs again, otherwise an error. `again` is the delay from
     /// the failed run to the next: `Duration::MAX` if no moment is planned, `None` if there is no next run.
     pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure, again: Option<Duration>) {
         let ((task, name, run), attempt) = (about.fields(), about.attempt.map(display));

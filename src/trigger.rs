@@ -14,9 +14,9 @@
 //! # Two clocks
 //!
 //! Rates and delays are measured on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall
-//! clock ([`Due::Wall`]): the task never runs before that clock shows its moment, and its executor notices within 30 s
-//! that the clock was set or the machine slept. A calendar trigger reads [`TriggerContext::after_wall`], which is
-//! `after` on the wall clock.
+//! clock ([`Due::Wall`]): the task never runs before that clock shows the planned moment, and the executor notices
+//! within 30 s that the clock was set or the machine slept. A calendar trigger reads [`TriggerContext::after_wall`],
+//! which is `after` on the wall clock.
 //!
 //! # A trigger is user code
 //!

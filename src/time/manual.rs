@@ -1,9 +1,9 @@
-//! The manual clock: a test moves it by hand, and it knows when no thread can go on until time moves.
+//! The manual clock: a test moves it by hand, and the clock knows when no thread can go on until time moves.
 //!
 //! Every wait in the crate goes through a clock, so a manual clock lists every thread that sleeps on it, with the
 //! timestamp until which the thread sleeps. The **next deadline** is the earliest of these timestamps. The clock is
-//! **idle** when every worker is on the list and has not been woken. A future has no sleeping thread. It sets an
-//! *alarm* instead, which counts towards the next deadline too.
+//! **idle** when all workers are on the list and none of them has been woken. A future has no sleeping thread. It sets
+//! an *alarm* instead, which counts towards the next deadline too.
 //!
 //! # Why no wake-up is lost, and none is seen too late
 //!
@@ -15,22 +15,22 @@
 //!
 //! # Automatic advance
 //!
-//! With [`ManualClock::set_auto_advance`] the clock advances by itself once at least one thread *waits*, and all
-//! waiting threads and all workers are on the list and have not been woken ([`ClockState::go_on`]). In this sense, a
+//! With [`ManualClock::set_auto_advance`] the clock advances by itself once at least one thread *waits*, all waiting
+//! threads and all workers are on the list, and none of them has been woken ([`ClockState::go_on`]). In this sense, a
 //! thread that is not a worker of the clock's executors waits from its first sleep until it has its answer. The clock
 //! counts such threads even while automatic advance is off.
 //!
 //! * **No jump is missed.** The condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
-//!   ends, or automatic advance is switched on. If it is true but there is no deadline, a new alarm can bring one. A
-//!   thread that does any of this checks the condition before it releases the lock, and moves the clock if it is true.
-//! * **No jump is too early.** The call that wakes a thread makes the condition false, and it stays false until the
-//!   woken thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
+//!   ends, or automatic advance is switched on. If there is no deadline yet, a new alarm can bring one. A thread that
+//!   does any of this checks the condition before releasing the lock, and moves the clock if the condition is true.
+//! * **No jump is too early.** The call that wakes a thread makes the condition false. The condition stays false until
+//!   the woken thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
 //! * **The clock never stops at a stale deadline.** A worker may be asleep until the deadline of a task that has since
 //!   been cancelled. So before each jump the clock wakes all sleepers once. Each of them checks again whether it has
 //!   anything to do. The last to go back to sleep moves the clock.
 //!
 //! A jump may fire an alarm, whose waker is user code and may itself wait. A thread on the list must not call such a
-//! waker, so a thread that was about to sleep leaves the list, calls the wakers, and does not sleep this time.
+//! waker. So if a thread about to sleep fires alarms, it leaves the list, calls their wakers, and does not sleep.
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
@@ -106,8 +106,8 @@ pub(super) struct ClockState {
     pub(super) waiting: usize,
     /// How many threads drive an executor while they wait for something. Each counts as a worker, and not in `waiting`.
     pub(super) waiting_drivers: usize,
-    /// `true` if all sleepers have been woken to look for work since the clock last advanced by itself, and since the
-    /// last wait began.
+    /// `true` once the clock has woken all sleepers to look for work. Becomes `false` when the clock advances by
+    /// itself, when a wait begins, and when automatic advance is switched on or off.
     pub(super) have_looked: bool,
     /// A timestamp, and the wall time at that timestamp.
     wall: (Timestamp, SystemTime),
@@ -139,7 +139,7 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Wakes the watchers if the clock is idle. Called when a worker goes to sleep or ends.
+    /// Wakes the watchers if the clock is idle. Called when a thread goes to sleep or a worker ends.
     fn tell_if_idle(&mut self) {
         if self.is_idle() {
             self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
@@ -154,7 +154,7 @@ impl ClockState {
     }
 
     /// Moves the clock to `now`, but never back, and wakes the threads whose deadlines have come. Returns the wakers of
-    /// the alarms that fire. The caller calls them after it has released the lock.
+    /// the alarms that fire. The caller calls these wakers after it has released the lock.
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
@@ -218,7 +218,7 @@ impl ManualClock {
         Self::with_past(elapsed, PAST + Duration::from_nanos(after_look))
     }
 
-    /// Makes a clock that shows `elapsed`, and whose timestamps reach back at least `past` from there.
+    /// Makes a clock that shows `elapsed`, with timestamps that cover at least the span `past` before the current time.
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);

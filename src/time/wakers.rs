@@ -1,7 +1,7 @@
 //! Lists of wakers, for waiters and for alarms.
 //!
 //! A list is sorted by moment; wakers with equal moments are in order of arrival. Waiters that have no moment of their
-//! own, such as those for a result, all get the same one.
+//! own, such as waiters for a result, all get the same moment.
 //!
 //! ```text
 //!   moment  10  20  20   ∞   ∞   ∞   ∞
@@ -37,7 +37,7 @@ impl Wakers {
         id
     }
 
-    /// Puts a waker in a place, which may be new, occupied, or a gap. Returns the waker that was there.
+    /// Puts a waker in a place, which may be new, occupied, or a gap. Returns the waker that was there, if any.
     pub(crate) fn put(&mut self, id: PlaceId, waker: Waker) -> Option<Waker> {
         match self.find(id) {
             Ok(index) => {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     proptest! {
-        /// The tree is the model for the list: it keeps its elements in order and has no gaps.
+        /// The tree, which keeps its elements in order and has no gaps, is the model for the list.
         #[test]
         fn a_list_does_what_a_tree_does(
             steps in prop::collection::vec((0..10, any::<prop::sample::Index>(), 0..4_u64), 0..200)

@@ -1,9 +1,9 @@
 //! The wall clock, and estimates of when it shows a moment.
 //!
 //! A moment of the wall clock has no timestamp, only an *estimate*: the timestamp at which it comes, provided that the
-//! wall clock keeps pace with the monotonic clock. A task on the wall clock waits until its estimate, but for at most
-//! 30 s at a time; a worker then [checks](Timestamp::next_look) the wall clock. So the task is never early, and at most
-//! 30 s late after the clock was set ahead or the machine slept.
+//! wall clock keeps pace with the monotonic clock. A task planned on the wall clock waits until its moment's estimate,
+//! but for at most 30 s at a time; a worker then [checks](Timestamp::next_look) the wall clock. So the task is never
+//! early, and at most 30 s late after the clock was set ahead or the machine slept.
 //!
 //! A thread reads the monotonic clock first, and then the wall clock. If it is preempted in between, the estimate is
 //! too early, which a check corrects; the estimate is never too late.
@@ -49,7 +49,7 @@ impl Clock {
         }
     }
 
-    /// Returns what the wall clock shows at a timestamp, past or future, if it is not set between then and now.
+    /// Returns what the wall clock shows at a past or future timestamp, if the clock is not set between then and now.
     pub(crate) fn wall_at(&self, timestamp: Timestamp) -> SystemTime {
         let (now, wall) = self.read_both();
         let shown = wall.checked_sub(now.since(timestamp));
@@ -66,7 +66,7 @@ pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime)
 }
 
 impl Timestamp {
-    /// Returns the first moment after this one at which workers check the wall clock; it is the same for all tasks.
+    /// Returns when, after this timestamp, workers next check the wall clock. The moment is the same for all tasks.
     pub(crate) fn next_look(self) -> Self {
         Self::PAST.on_grid_after(BETWEEN_LOOKS, self)
     }
