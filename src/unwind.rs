@@ -5,10 +5,10 @@
 //!
 //! 1. Only this module calls or drops user code, except for code whose panic may reach the caller: for example a
 //!    waker's clone, a rejection handler, a trigger during a submission, or a predicate that the caller passes.
-//! 2. **A thread that calls or drops user code holds no lock.** Debug builds assert it here. Only the `clone` of a
-//!    [`CheapClone`](crate::delay_queue::CheapClone) element is called under a lock.
-//! 3. A panic becomes a value, which is dropped if no caller can receive it; the panic hook has already reported it.
-//!    Dropping a payload runs user code too: if that panics, the second payload is leaked, which ends the chain.
+//! 2. **A thread that calls or drops user code holds no lock.** Debug builds assert this rule here. Only the `clone` of
+//!    a [`CheapClone`](crate::delay_queue::CheapClone) element is called under a lock.
+//! 3. A panic becomes a payload, which is dropped if no caller can receive it. The panic hook has already reported the
+//!    panic. Dropping a payload runs user code: if the drop panics, the second payload is leaked, which ends the chain.
 //!
 //! # The one panic that cannot be contained
 //!
@@ -21,7 +21,7 @@
 //! Only the process's panic hook learns where a panic begins, but it does not learn which panic leaves the user's code:
 //! that code may have caught others, or resumed one. So the hook records each panic that begins in a call to
 //! [`contain_noted`]. That function then looks up the panic that it has caught. The first executor with an observer of
-//! failures installs the hook ([`note_locations`]). After recording a panic, the hook calls the one that it replaced.
+//! failures installs the hook ([`note_locations`]). The hook passes every panic on to the hook that it replaced.
 
 use std::{
     any::{Any, TypeId},
@@ -241,11 +241,11 @@ static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 /// A panic that began in a call to [`contain_noted`]: the type of its payload, its message, and where it began.
 type Begun = (TypeId, Box<str>, PanicLocation);
 
-/// The largest number of panics recorded for one call. A further one displaces the oldest.
+/// The largest number of panics recorded for one call. A further panic displaces the oldest.
 const MOST_BEGUN: usize = 8;
 
 thread_local! {
-    /// The panics so far in this thread's innermost call to [`contain_noted`]; `None` outside such a call.
+    /// The panics recorded so far in this thread's innermost call to [`contain_noted`]; `None` outside such a call.
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(message_of(&*payload), "a panic without a message");
     }
 
-    /// F12, G29: in debug builds no user code is called or dropped under a lock.
+    /// F12, G29: a debug build panics if user code is called or dropped under a lock.
     #[test]
     #[cfg(debug_assertions)]
     fn the_door_notices_a_held_lock() {

@@ -4,7 +4,7 @@
 //! or else keeps the [`Waker`] it was given. The thread that supplies the answer calls that waker. A future passes the
 //! waker of its context; a blocked thread passes the waker that unparks it ([`block_on`]).
 //!
-//! Nearly all waits poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
+//! Most kinds of wait poll a [`Watched`] state. The poll looks for the answer and keeps the waker in one step, under a
 //! lock that the thread with the answer also takes. So no wake-up is lost: the poll and that thread are the two sides
 //! of the argument in `queue::waiters`. Cloning, calling or dropping a waker runs user code, so a thread does none of
 //! these under the lock.
@@ -48,8 +48,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         WatchedGuard(self.0.lock())
     }
 
-    /// Calls `look` **under the lock**. If it finds an answer, returns that and takes the waiter off the list; if not,
-    /// keeps a clone of the waker.
+    /// Calls `look` **under the lock**. If `look` finds an answer, returns the answer and takes the waiter off the
+    /// list. If not, keeps a clone of the waker.
     pub(crate) fn poll<R>(
         &self,
         place: &mut Place,
@@ -65,7 +65,7 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         answer
     }
 
-    /// Removes a waiter that gives up. Returns `false` if it was not on the list: it was woken, or never listed.
+    /// Removes a waiter that gives up. Returns `true` if the waiter was still on the list; a woken waiter is not.
     #[inline(never)]
     pub(crate) fn forget(&self, place: &mut Place) -> bool {
         // The lock is released before the waker is dropped.
@@ -127,7 +127,7 @@ impl Place {
 }
 
 impl WaitList {
-    /// Puts the waker of a waiter on the list. Returns the waker that it replaces, if there was one.
+    /// Puts a waiter's waker on the list. Returns the waiter's previous waker, if one was listed.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
         if place.is_taken() {
             return self.put((Timestamp::PAST, place.0), waker);
@@ -136,8 +136,8 @@ impl WaitList {
         None
     }
 
-    /// Takes a waiter off the list if it has its answer, or else keeps its waker. Returns the wakers that the caller
-    /// has to drop once it has released the lock.
+    /// If the waiter has its answer, takes the waiter off the list; if not, keeps the waker. Returns the wakers that
+    /// are no longer needed, which the caller drops after releasing the lock.
     pub(crate) fn note(
         &mut self,
         is_answered: bool,
@@ -151,7 +151,7 @@ impl WaitList {
         }
     }
 
-    /// Takes a waiter off the list. Returns its waker, unless a waking thread has already taken it out.
+    /// Takes a waiter off the list. Returns the waiter's waker, if one was listed.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
         self.remove((Timestamp::PAST, mem::take(place).0))
     }
@@ -185,8 +185,8 @@ fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Wa
     }
 }
 
-/// Like [`block_until`], but spins for a while before it sleeps (`Parker::spin`), unless the clock is manual.
-/// `is_there` returns `true` once `poll` would return an answer, and keeps no waker.
+/// Like [`block_until`], but the thread first spins for a while (`Parker::spin`), unless the clock is manual.
+/// `is_there` returns `true` once `poll` would return an answer; unlike `poll`, it keeps no waker.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
     deadline: Timestamp,

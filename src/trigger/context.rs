@@ -1,4 +1,4 @@
-//! A trigger's context ([`TriggerContext`]), and its answer ([`Due`]).
+//! A trigger's context ([`TriggerContext`]) and answer ([`Due`]).
 //!
 //! After a run that was planned on the wall clock, [`after_wall`](TriggerContext::after_wall) is exact: it comes from
 //! the moment for which that run was planned, or from what the wall clock showed when the run started or ended.
@@ -23,7 +23,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// Returns the moment on the executor's clock: an estimate for a moment of the wall clock, `NEVER` for `OnDemand`.
+    /// Returns this moment on the executor's clock: an estimate for `Wall`, `NEVER` for `OnDemand`.
     pub(crate) fn timestamp(self, clock: &Clock) -> Timestamp {
         match self {
             Self::At(moment) => clock.deadline_of(moment),

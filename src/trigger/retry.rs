@@ -4,9 +4,9 @@
 //! the run and its retries as one run, at the moment for which it planned that run. So a fixed rate stays on its grid,
 //! and a calendar does not return the same moment twice.
 //!
-//! Some attempts do not take place, because the gate skips them or they are overdue. A [single call](Retry::of_call)
-//! then plans the same attempt again, after a further delay. A series goes on with the next run of the inner trigger: a
-//! gate typically skips an attempt because another replica has done the work, and would skip each further attempt too.
+//! If the gate skips an attempt, or the attempt is overdue, the trigger of a [single call](Retry::of_call) plans that
+//! attempt again, after a further delay; a series goes on with the next run of the inner trigger. A gate typically
+//! skips an attempt because another replica has done the work, and would skip each further attempt too.
 
 use std::{
     collections::hash_map::RandomState,
