@@ -112,8 +112,8 @@ impl<E, S> LockedHeap<'_, E, S> {
         Some(entry)
     }
 
-    /// Returns `true` if the first entry is known, or if no entry of the calendar is due at `now`. Otherwise moves some
-    /// entries out of the calendar: the caller has to call again, and may release the lock in between.
+    /// Returns `true` if the first entry is known, or if the calendar's floor is later than `now`. Otherwise moves some
+    /// entries out of the calendar; the caller then has to call again, and may release the lock in between.
     #[inline(always)]
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let is_settled = self.is_settled(now);
