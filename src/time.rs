@@ -253,7 +253,8 @@ impl Clock {
         self.manual().map_or(0, ManualClock::address)
     }
 
-    /// Counts a thread that drives an executor and begins to wait. Called after [`worker_starts`](Self::worker_starts).
+    /// Counts the calling thread, which drives an executor, as waiting. Called after
+    /// [`worker_starts`](Self::worker_starts).
     pub(crate) fn driver_waits(&self) {
         self.tell(|state| {
             state.waiting_drivers += 1;

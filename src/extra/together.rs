@@ -267,7 +267,7 @@ impl<S> Drop for Signalled<S> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InvokeError<E = Infallible> {
-    /// The iterator of an `invoke_any` yielded no closure.
+    /// The iterator passed to `invoke_any` yielded no closure.
     NoTasks,
     /// Every task of an `invoke_any` failed; the last of them returned this.
     Failed(E),

@@ -26,8 +26,9 @@
 //!
 //! If the closure and result of a plain one-shot task take eight bytes each, the node's lock protects sixteen bytes:
 //! one word with the state and a tag, then the closure or result. No word is reserved for [`Extras`]. When a task first
-//! needs extras, its content moves into a box with them, and its [`Slot`] then holds the box. So the deciding code
-//! works on a copy of the state. Before releasing the lock, the node writes the decision back and stores new extras.
+//! needs extras, its content moves into a box with them, and its [`Slot`] then holds the box. Because the state moves
+//! with it, the deciding code works on a copy of the state. Before releasing the lock, the node writes the decision
+//! back and stores new extras.
 
 use super::{
     call::{Call, ToStore},

@@ -4,9 +4,9 @@
 //!    the closure out. Each extension lets the run begin, refuses it, or notes a question for user code.
 //! 2. If a question was noted, the worker puts it to user code, with no lock held. The task is *running* by then, so a
 //!    cancellation, for instance, has the same effect during the question as during a run.
-//! 3. The worker applies the policy for missed runs last and, if user code is asked about the run, also before that
-//!    question. A run that is *overdue*, past its starting deadline, is [left out](Call::be_in_time). The plan goes on
-//!    as after a run: if there is a next run, the task waits again.
+//! 3. Right before the run, the worker applies the policy for missed runs. If user code is asked about the run, the
+//!    worker also applies the policy before that question. A run that is *overdue*, past its starting deadline, is
+//!    [left out](Call::be_in_time). The plan goes on as after a run: if there is a next run, the task waits again.
 //!
 //! [`CallExtras`](super::call::CallExtras) keeps what these steps note; most calls of plain tasks have no extras.
 

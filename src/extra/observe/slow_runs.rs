@@ -1,4 +1,4 @@
-//! Reports each run that takes its set time or longer: once, and if possible while the run goes on.
+//! Reports each run that takes as long as its limit or longer: once, and if possible while the run goes on.
 //!
 //! The watch is code around each run. When a run begins, the watch schedules a call on the [watcher](Watcher) for the
 //! moment at which the time is up; when the run ends, the watch cancels that call and checks the clock. So the watcher

@@ -306,7 +306,8 @@ impl Call<'_> {
         called.map_err(discard).is_ok()
     }
 
-    /// Puts the run under a lease, which gets the token to cancel. If the lease panics, leaves it and returns `false`.
+    /// Puts the run under a lease, and hands the lease the token that it cancels when it is lost. If the lease panics,
+    /// leaves the lease and returns `false`.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());

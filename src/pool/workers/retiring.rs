@@ -155,7 +155,8 @@ impl Workers {
         }
     }
 
-    /// Makes the idle workers ask again if unlimited waits had kept a worker from retiring. Called after such a wait.
+    /// If unlimited waits had kept a worker from retiring, makes the idle workers ask again whether they may retire.
+    /// Called after such a wait.
     pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
