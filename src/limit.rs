@@ -66,7 +66,7 @@ impl Limit {
         self
     }
 
-    /// Returns when the time is up for a call that begins now.
+    /// Returns the deadline of a call that begins now.
     pub(crate) fn deadline(&self, clock: &Clock) -> Timestamp {
         match self.until {
             LimitEnd::Forever => Timestamp::NEVER,

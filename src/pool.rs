@@ -39,9 +39,10 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock whether it ends the task. If a waiting task ends, `cancel` then
-//! removes the task's queue entry, using the entry's slot. Once a call that ended the task has returned, the entry is
-//! gone, and the closure has been dropped unless the task is running. Three steps of other threads can interfere:
+//! [`Pool::cancel`] decides under the task's lock whether it ends the task (`TaskHandle::cancel` takes the same two
+//! steps). If a waiting task ends, `cancel` then removes the task's queue entry, using the entry's slot. Once a call
+//! that ended the task has returned, the entry is gone, and the closure has been dropped unless the task is running.
+//! Three steps of other threads can interfere:
 //!
 //! * *A worker takes the entry*: the worker finds nothing to run, and drops its reference to the task.
 //! * *A worker queues the task again*: it does so under the task's lock. If the worker gets the lock first, the
@@ -172,7 +173,7 @@ pub(crate) struct Pool {
     pub(crate) spawner: Spawner,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: Policies,
-    /// The token that `shutdown_now` cancels, and the parent of every task's token.
+    /// The token that `shutdown_now` cancels, and an ancestor of every task's token.
     pub(crate) token: CancellationToken,
     /// The tasks that have ended since a shutdown report was first asked for.
     pub(crate) log: EndLog,
@@ -283,6 +284,7 @@ impl Pool {
         self.remove(ticket)
     }
 
+    /// Takes a task out of the queue, if its entry is there, and drops the queue's reference to the task.
     #[inline(always)]
     pub(crate) fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };

@@ -99,7 +99,7 @@ impl<'a> TaskBuilder<'a> {
     /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` means never.
     ///
     /// A run that takes exactly this long is reported as well. Costs a few allocations for the task, and for each run
-    /// two more and a submission to a thread that the first such run starts.
+    /// three more and a submission to a thread that the first such run starts.
     #[doc(alias = "watchdog")]
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.warn_after = Some(limit);

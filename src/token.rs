@@ -1,10 +1,10 @@
 //! The cancellation token: it asks a running task to stop.
 //!
-//! A token is one flag that is never lowered, and a list of its waiters' wakers. The token of a task has a *parent*,
-//! the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and a waiter
-//! is on both lists. (A child of a task's token has two ancestors, so a reader checks three flags, and a waiter is on
-//! three lists.) So no parent has a list of children to maintain, and a task that never asks for its token pays nothing
-//! for it (`task::cell::Extras`).
+//! A token is one flag that is never lowered, and a list of its waiters' wakers. The token of a task has a *parent*, as
+//! a rule the token of its pool, and counts as cancelled when either flag is raised: a reader checks both flags, and a
+//! waiter is on both lists. (If the parent has a parent too, a reader checks three flags, and a waiter is on three
+//! lists.) So no parent has a list of children to maintain, and a task that never asks for its token pays nothing for
+//! it (`task::cell::Extras`).
 //!
 //! The cancelling thread raises the flag and then takes the list; a waiter checks the flag and is listed in one step,
 //! under the list's lock ([`Watched`]). So no wake-up is lost.
@@ -123,7 +123,7 @@ impl CancellationToken {
         self.own.raise();
     }
 
-    /// Returns `true` if the token is cancelled. Costs up to three loads. Java: `Thread.isInterrupted`.
+    /// Returns `true` if the token is cancelled. Costs a few loads. Java: `Thread.isInterrupted`.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.signals().any(Signal::is_raised) || self.is_at_limit()

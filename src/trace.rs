@@ -1,5 +1,5 @@
-//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other file
-//! mentions the `tracing` feature.
+//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other module is
+//! compiled differently with the `tracing` feature.
 //!
 //! `docs/events.md` lists all events, with their levels and fields; a test compares that page with this file
 //! (`tests/house/events.rs`). So each event is written as one macro call, with its message as a literal.
@@ -10,7 +10,7 @@
 //!
 //! # The span of the submitter
 //!
-//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task keeps it until the task ends.
+//! A [`SubmitterSpan`] is the span that was current when a task was submitted. The task keeps it until the task ends.
 //! The span of a one-shot task's run is a child of the submitter's span. If the spans of a periodic task's runs were
 //! children of that span too, they would belong to a span whose work is long over, and to one trace that never ends. So
 //! the span of each such run begins a trace of its own, and follows from the submitter's span. Cloning or dropping a

@@ -17,7 +17,7 @@ pub(crate) mod atomic {
     };
 }
 
-/// How many times a thread looks at a taken lock before it leaves the waiting to `parking_lot`.
+/// How many times a thread spins on a held lock before it waits in `parking_lot`.
 const TURNS: u32 = 100;
 
 #[derive(Debug, Default)]

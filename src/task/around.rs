@@ -1,7 +1,7 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
-//! A task has at most one [`Around`]. The worker takes the `Around` and the closure out of the node together, and puts
-//! them back together. So the next run has the `Around`, however the previous run ended.
+//! A task has at most one [`Around`]. The worker takes the `Around` and the closure out of the node as a pair, and
+//! returns them as a pair. So the next run has the `Around`, however the previous run ended.
 //!
 //! A *decorator* is called once for each task, on the submitter's thread, and returns a wrapper, which is then called
 //! around each run. So the wrapper can carry the submitter's context into the run. A wrapper cannot forget to run the

@@ -23,7 +23,7 @@ impl Task {
         self.with(|parts| parts.stage.has_left())
     }
 
-    /// Like `poll_done`, but returns `true` only once `has_left` does.
+    /// Like `poll_done`, but returns `true` only when `has_left` does.
     pub(crate) fn poll_left(&self, place: &mut Place, waker: &Waker) -> bool {
         let keep = &mut |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::has_left, waker, keep)

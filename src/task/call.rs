@@ -116,6 +116,7 @@ impl Call<'_> {
         }
         if let Some(place) = &mut parts.plan {
             // An assignment would drop what is there, which is nothing, but the compiler does not know that.
+            debug_assert!(self.plan.is_none(), "each run takes the plan once");
             mem::forget(mem::replace(&mut self.plan, place.take()));
         }
         true
@@ -335,6 +336,7 @@ impl Call<'_> {
         }
         if let Some(place) = &mut parts.plan {
             // As in `start`.
+            debug_assert!(place.is_none(), "the worker has the plan");
             mem::forget(mem::replace(*place, self.plan.take()));
         }
         self.verdict = Verdict::Again(next);

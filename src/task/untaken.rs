@@ -2,10 +2,10 @@
 //! dropped.
 //!
 //! Stable Rust has no way to ask whether a type is a `Result`. So this module looks at the type's `type_name`, and then
-//! at the value's `discriminant`, which shows whether the value is an `Err`. Neither output is guaranteed. If either
-//! changed, an `Err` would be dropped without a report, and the tests, which run with each toolchain, would fail. For a
-//! `Result<(), E>` with a common error type, the report has the error's text; for any other result, the name of its
-//! type.
+//! at the `Debug` output of the value's `discriminant`, which shows whether the value is an `Err`. Neither output is
+//! guaranteed. If either changed, an `Err` would be dropped without a report, and the tests, which run with each
+//! toolchain, would fail. For a `Result<(), E>` with a common error type, the report has the error's text; for any
+//! other result, the name of its type.
 
 use std::{
     any::{Any, type_name},

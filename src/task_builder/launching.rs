@@ -1,8 +1,8 @@
 //! Launching: how a node made from a closure gets its settings, and enters its pool.
 //!
-//! A task without settings, submitted by [`schedule`] or [`execute`], goes straight into the queue if its pool has all
-//! its workers and adds nothing to tasks, and no subscriber listens. Every other task goes through
-//! [`TaskBuilder::launch`], which takes these steps:
+//! A task without settings, submitted by [`schedule`] or [`execute`], goes straight into the queue if all workers of
+//! its pool have been started, the pool adds nothing to its tasks, and no subscriber listens. Every other task goes
+//! through [`TaskBuilder::launch`], which takes these steps:
 //!
 //! 1. The submitter announces itself to the task's group, which cannot terminate until the submission is over. A task
 //!    that is refused in this step or the next still gets its extensions, since the error hands it back ready to run.

@@ -36,11 +36,14 @@ pub(crate) fn watch_runs<F: Fn(&SlowRun) + Send + Sync + 'static>(
             let about = SlowRun { id, name, run_number, running_for, limit, scheduled_at };
             let (clock, tell, is_told) = (clock.clone(), Arc::clone(&tell), AtomicBool::new(false));
             let started = context.started().unwrap_or_else(|| clock.now());
-            let rest = limit.saturating_sub(clock.now().saturating_duration_since(started));
+            let moment = started.checked_add(limit);
             let run = Arc::new(WatchedRun { clock, tell, started, about, is_told });
-            let watched = Arc::clone(&run);
-            let look: Look = Box::new(move || watched.look());
-            Watch { run, call: watcher.as_ref().and_then(|it| it.schedule(rest, look).ok()) }
+            let call = watcher.as_ref().zip(moment).and_then(|(watcher, moment)| {
+                let watched = Arc::clone(&run);
+                let look: Look = Box::new(move || watched.look());
+                watcher.schedule_at(moment, look).ok()
+            });
+            Watch { run, call }
         });
         run.run()
     }
