@@ -3,7 +3,7 @@
 //! ```text
 //!   worker                      run_due ── takes what was due at the call, in order, and runs it
 //!   timer thread          ──▶           ── expires the limits whose time is up, each at its place in the order
-//!   their sleep                 arm     ── says when to call next; the waker is called if that moment comes nearer
+//!   their sleep                 arm     ── says when to call next; the waker is called if that moment moves earlier
 //! ```
 //!
 //! A pool with a driver needs no thread: the driver counts as the one worker from its creation until termination, and
@@ -13,7 +13,7 @@
 //!
 //! # Rounds
 //!
-//! Each call of `run_due` is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes
+//! Each call to `run_due` is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes
 //! each of them that is still in the queue with that deadline. A task that is queued or moved during a round waits for
 //! the next one. So each task runs at most once in a round, and a round ends even on a clock that stands still.
 //!
@@ -22,30 +22,32 @@
 //! the round ends where that run comes in the order, and [`Driver::arm`] then says to call again at once.
 //!
 //! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained. Limits have sequence numbers too, so a round expires only those queued before it began.
+//! cancelled, moved or drained. Limits have sequence numbers, so a round expires only limits queued before it began.
 //!
 //! # Termination
 //!
 //! A worker holds up termination for as long as it lives. The driver does so only while it runs something, since the
 //! pool cannot know when the driver will be called next. So a shutdown terminates the pool if nothing is running or
 //! left to run; otherwise the driver does, once it has run the last task. If the last task is cancelled after the
-//! shutdown, while no party is registered, the next call of the driver terminates the pool
+//! shutdown, while no party is registered, the next call to the driver terminates the pool
 //! ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
 //! [`Driver::arm`] returns the moment at which the driver has to be called next, and lists the waker, which is called
 //! if that moment turns out to be too late. The driver is then on three lists of waiters: one for termination, and one
-//! in each of the [queues](crate::queue) of tasks and limits. In a queue it is the only waiter, and so the leader. It
-//! is not listed while it runs something, and it looks at both queues and the phase before it says when to call again.
-//! Once its waker has been called, the driver counts as a searcher until the driver itself is called again.
+//! in each of the [queues](crate::queue) of tasks and limits. In each queue it is the only waiter, and so the leader.
+//! It is not listed while it runs something. Once it is listed, it looks at both queues and the phase, and only then
+//! says when to call again. Once its waker has been called, the driver counts as a searcher until the driver itself is
+//! called again.
 //!
 //! # The driver's thread
 //!
 //! A driver cannot be sent to another thread. Therefore, as long as the driver lives, its thread is in a
 //! [scope](super::lifecycle) of the pool, with the role of a worker. While this thread is blocked in a wait for one of
-//! the pool's tasks, or for termination, nothing runs. So such a wait is refused, as on a pool's only worker. Because
-//! there is no timer thread, a wait for a task that has a time limit is refused too ([`deadlock`](super::deadlock)).
+//! the pool's tasks, or for termination, nothing runs. So such a wait is refused unless it has a time limit, as on a
+//! pool's only worker. Because there is no timer thread, a wait for a task that has a time limit is refused too
+//! ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 

@@ -52,8 +52,7 @@ impl Pool {
         stopping.cancel(admitted, &|task, is_delayed| !keeps.keeps(task, is_delayed));
     }
 
-    /// Stops admitting tasks, and cancels the pending ones that are not yet due. Dropping the owner does this by
-    /// default.
+    /// Stops admitting tasks, and cancels the pending ones not yet due. By default, the owner's drop does this.
     pub(crate) fn stop(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "dropped", Phase::OwnerDropped);
         let admitted = Admission::only([Requeue::Turn, Requeue::SeriesTurn]);

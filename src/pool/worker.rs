@@ -218,7 +218,7 @@ impl Runner {
     }
 
     /// Starts another worker if tasks need one and other threads may rely on this worker. Called before a step that may
-    /// take a while.
+    /// take long.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {

@@ -124,7 +124,6 @@ pub(crate) struct Workers {
     /// In nanoseconds.
     keep_alive: AtomicU64,
     staying: Staying,
-    /// The unlimited waits of the workers.
     pub(super) joins: JoinRegistry,
 }
 

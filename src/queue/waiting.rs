@@ -39,7 +39,7 @@ pub(crate) trait Source: Sized {
 
     fn waiters(&self) -> &Waiters;
 
-    /// Returns the nearest published deadline, without taking a lock.
+    /// Returns the earliest published deadline, without taking a lock.
     fn head(&self) -> Timestamp;
 
     /// Returns the deadlines of the first two entries, or earlier moments; `NEVER` for an entry not found.

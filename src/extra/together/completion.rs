@@ -315,7 +315,7 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A call of `take`, `take_within` or `next`. A taker that is dropped leaves the list of takers.
+/// A call to `take`, `take_within` or `next`. A taker that is dropped leaves the list of takers.
 struct Taker<'a, T> {
     service: &'a ExecutorCompletionService<T>,
     /// The taker's place on the list. Zero until the taker is first listed, and again once it has its answer.

@@ -4,8 +4,8 @@
 //! deadlines take a handful of different values, in no particular order. A [sorted run](super::sorted_run) admits few
 //! such entries, and in a large heap each costs some ten cache misses.
 //!
-//! An entry belongs to a burst if its deadline is within a microsecond of the previous entry's. The last six bits of
-//! its deadline name its lane. All entries of a lane have the same deadline, so they are in the order of submission:
+//! An entry belongs to a burst if its deadline is within a microsecond of the previous entry's. The low six bits of its
+//! deadline name its lane. All entries of a lane have the same deadline, so they are in the order of submission:
 //!
 //! ```text
 //!   deadline … 1000   a d e h l …
