@@ -35,8 +35,8 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The task failed: a one-shot task panicked, or the [policy](crate::FailurePolicy) of a repeated task ended it
-    /// after a panic, an `Err`, or a run that exceeded its time limit.
+    /// The task failed: a one-shot task or a [trigger](crate::Trigger) panicked, or the [policy](crate::FailurePolicy)
+    /// of a repeated task ended it after a panic, an `Err`, or a run that exceeded its time limit.
     Failed(Failure),
     /// The [trigger](crate::Trigger) of a repeated task has no next run, and no run has returned a value.
     Exhausted,
@@ -298,7 +298,8 @@ pub enum CancelReason {
     /// [task](crate::DrainedTask), the task was then dropped, or did not end when it was run. Otherwise a worker had
     /// taken the task, and had not begun to run it, or was to run it again.
     ShutdownNow,
-    /// The executor was dropped. The task was not yet due, or no worker was left for it and none could be started.
+    /// The executor was dropped. The task was not yet due, its group was paused, or no worker was left for it and none
+    /// could be started.
     ExecutorDropped,
     /// The task was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,

@@ -10,7 +10,7 @@
 //! * A periodic task has a [`Plan`]: its schedule, its failure policy and its counts.
 //! * Only some tasks have [`Extras`] ([`cell`]), allocated when first needed: among them a name, waiters, a token, and
 //!   the [`extensions`] (the features that decide whether and when the task runs). A plain task has no extras. A plain
-//!   one-shot task takes forty bytes if its closure takes eight.
+//!   one-shot task takes forty bytes if its closure and its result take eight each.
 //!
 //! # From the worker to the closure
 //!

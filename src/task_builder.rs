@@ -23,7 +23,8 @@ use crate::{
 };
 
 /// Describes a task before it is submitted. [`Handle::task`](crate::Handle::task) makes one. It has the handle's
-/// methods, which fail, block and cost as they do there. A builder describes one task; a clone of it describes another.
+/// submitting methods, which fail, block and cost as they do there. A builder describes one task; a clone of it
+/// describes another.
 ///
 /// ```
 /// use std::time::Duration;

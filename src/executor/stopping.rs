@@ -2,8 +2,8 @@
 //! shutdown protocol (`pool::shutdown`).
 //!
 //! The methods of [`Handle`] begin a shutdown, wait for termination, and say whether the executor was shut down or has
-//! terminated. A method that consumes the owner removes the owner's [`DropPolicy`] first, so the owner's drop does
-//! nothing. Any other drop follows the policy, or [`DropPolicy::ShutdownNow`] while the thread panics.
+//! terminated. A method that consumes the owner removes the owner's [`DropPolicy`], so the owner's drop does nothing.
+//! Any other drop follows the policy, or [`DropPolicy::ShutdownNow`] while the thread panics.
 
 use std::{
     future::Future,

@@ -44,10 +44,9 @@
 //! # The driver's thread
 //!
 //! A driver cannot be sent to another thread. Therefore, as long as the driver lives, its thread is in a
-//! [scope](super::lifecycle) of the pool, with the role of a worker. While this thread is blocked in a wait for one of
-//! the pool's tasks, or for termination, nothing runs. So such a wait is refused unless it has a time limit, as on a
-//! pool's only worker. Because there is no timer thread, a wait for a task that has a time limit is refused too
-//! ([`deadlock`](super::deadlock)).
+//! [scope](super::lifecycle) of the pool, with the role of a worker. While this thread is blocked, nothing runs. So a
+//! wait for termination is refused, as is a wait for a task unless the wait has a time limit
+//! ([`deadlock`](super::deadlock)). Because there is no timer thread, a time limit of the awaited task does not help.
 
 use std::{rc::Rc, task::Waker};
 

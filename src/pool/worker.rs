@@ -198,8 +198,7 @@ impl Runner {
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker will queue a task again and then search, so that no thread starts another worker for
-    /// that task.
+    /// Announces that this worker will queue a task again and then search, so no thread starts a worker for that task.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {

@@ -343,7 +343,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Moves the first entry of all to the near part, within the limits of [`settle_until`](Self::settle_until). Called
-    /// after each change that may leave this entry in the calendar.
+    /// by `pop`, `remove` and `reset`, which may leave that entry in the calendar.
     #[inline]
     fn settle(&mut self) {
         if !self.is_settled(Timestamp::NEVER) {

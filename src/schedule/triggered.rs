@@ -12,7 +12,7 @@
 //! that the clock has been set.
 //!
 //! A moment that a caller requests is on the executor's clock, and so is the end of a failure policy's delay. If a task
-//! waits for one of these, it [abandons](Triggered::leave_plan) its plan on the wall clock.
+//! waits for one of these, and not for an extra run, it [abandons](Triggered::leave_plan) its plan on the wall clock.
 //!
 //! # Ticks and offsets
 //!

@@ -1,5 +1,5 @@
-//! A task as its waiters see it. A waiter holds the task's future, or has cancelled the task and waits until the body
-//! has returned.
+//! A task as its waiters see it. A waiter waits until the task has ended, or until the body of a cancelled task has
+//! returned.
 //!
 //! Under the task's lock, a waiter checks whether the task has ended, and if it has not, registers a waker. Under the
 //! same lock, the thread that ends the task publishes the end and takes out the wakers. So no wake-up is lost. Cloning

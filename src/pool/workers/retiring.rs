@@ -97,8 +97,7 @@ pub(super) const MAX_STAYING: usize = 2;
 /// The reasons why workers stay, which they note under the lock of the workers.
 #[derive(Default)]
 pub(in crate::pool) struct Staying {
-    /// Once fewer tasks than this are pending, the workers that stay for tasks ask again. Zero if no worker stays for
-    /// tasks.
+    /// Once fewer tasks than this are pending, the workers that stay for tasks ask again. Zero if none stays for tasks.
     tasks: AtomicUsize,
     /// True if a worker stays because all others are in an unlimited wait.
     joins: AtomicBool,

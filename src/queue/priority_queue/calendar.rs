@@ -28,9 +28,9 @@
 //! first overall. The [priority queue](super) maintains this condition: once no near entry is due before the floor, it
 //! moves the bucket whose turn is the floor to the near part.
 //!
-//! A call that looks for the first entry moves no further chunk once it has moved 512 entries. A chunk has at most 512,
-//! so the call moves fewer than 1,024. A bucket of several chunks stays until its turn comes. Then its chunks move one
-//! by one, and the caller may release the lock in between.
+//! A call of `settle_until` moves no further chunk once it has moved 512 entries. A chunk has at most 512, so the call
+//! moves fewer than 1,024. A bucket of several chunks stays until its turn comes. Then its chunks move one by one, and
+//! the caller may release the lock in between.
 //!
 //! # Invariants
 //!

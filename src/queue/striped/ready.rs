@@ -21,8 +21,9 @@
 //!
 //! If a thread looks for an entry, or reads the published heads, *without* the list's lock, it looks at the stripes
 //! first, then at the list. An entry appears on the list before it leaves its stripe, so the thread sees it at least
-//! once. A thread that reads the heads may miss an entry that is moving back to its stripe, but a notification follows.
-//! A thread that asks what the queue contains, or whether the queue is finished, holds the list's lock.
+//! once. Either thread may miss an entry that is moving back to its stripe. Then a notification follows for the reader
+//! of the heads; the other thread looks again, because the slot has changed. A thread that asks what the queue
+//! contains, or whether the queue is finished, holds the list's lock.
 
 use std::{collections::VecDeque, task::Waker, time::Duration};
 
