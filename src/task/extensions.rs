@@ -82,6 +82,11 @@ impl Deferred {
         self.0.push(Box::new(act));
     }
 
+    /// Adds work that user code in the other work must not delay, because other tasks wait for it.
+    pub(crate) fn push_first(&mut self, act: impl FnOnce() + 'static) {
+        self.0.insert(0, Box::new(act));
+    }
+
     pub(crate) fn run(self) {
         self.0.into_iter().for_each(|act| act());
     }

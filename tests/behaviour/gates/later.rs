@@ -2,16 +2,19 @@
 
 use std::{
     mem,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc},
+    time::Instant,
 };
 
 use punctual::{
-    CancelReason, Grace, Group, RunGate, ScheduledThreadPoolExecutor, TaskState,
-    gate::{self, Entry, Reply, from_fn},
+    CancelReason, CancellationToken, Grace, Group, RunGate, ScheduledThreadPoolExecutor, TaskState,
+    gate::{self, Entry, Lease, Reply, RunEnd, from_fn},
 };
 
 use super::support::{Leases, Seen};
-use crate::support::{Counter, Drops, Log, assert_cancelled, eventually, manual, ms, occupy};
+use crate::support::{
+    Counter, Drops, Log, assert_cancelled, eventually, manual, ms, occupy, receive,
+};
 
 /// The replies that a gate has kept, with the number of each question.
 #[derive(Clone, Default)]
@@ -300,6 +303,33 @@ fn a_member_keeps_its_permit_while_it_is_asked() {
     let now = group.statistics();
     assert_eq!((now.active, now.waiting, now.completed), (0, 0, 4));
     leases.assert_left_once();
+}
+
+/// A member that is moved gives its permit to the next member first, and leaves its lease then: `leave` may take long.
+#[test]
+fn a_lease_that_is_left_delays_no_other_member() {
+    struct Slow(Counter, Mutex<mpsc::Receiver<()>>);
+    impl Lease for Slow {
+        fn watch(&self, _: CancellationToken) {}
+
+        fn leave(&self, _: RunEnd<'_>, _: Option<Instant>) {
+            self.0.add();
+            receive(&self.1.lock().unwrap(), "the other member runs");
+        }
+    }
+    let (_, executor) = manual(1);
+    let group = executor.group("g").limit(1).build().unwrap();
+    let replies = Replies::default();
+    let first = group.task().gate(replies.gate()).submit(|| ()).unwrap();
+    is_asked(&executor, &replies);
+    let (ran, runs) = mpsc::channel();
+    let second = group.task().submit(move || ran.send(()).unwrap()).unwrap();
+    eventually("it waits", || group.statistics().waiting == 1);
+    // The worker is busy, so that the answer waits for it.
+    let go_on = occupy(&executor);
+    replies.answer(Entry::Hold(Arc::new(Slow(go_on, Mutex::new(runs)))));
+    assert!(first.pause());
+    second.join().unwrap();
 }
 
 /// The member that is stopped with its group while its question is open releases the permit.
