@@ -26,7 +26,7 @@
 //! A run that is past its starting deadline, or that user code refuses, goes through the same steps, but the closure is
 //! not called.
 
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
@@ -115,9 +115,7 @@ impl Call<'_> {
             return false;
         }
         if let Some(place) = &mut parts.plan {
-            // An assignment would drop what is there, which is nothing, but the compiler does not know that.
-            debug_assert!(self.plan.is_none(), "each run takes the plan once");
-            mem::forget(mem::replace(&mut self.plan, place.take()));
+            self.plan = place.take();
         }
         true
     }
@@ -335,9 +333,7 @@ impl Call<'_> {
             return ToStore::Nothing;
         }
         if let Some(place) = &mut parts.plan {
-            // As in `start`.
-            debug_assert!(place.is_none(), "the worker has the plan");
-            mem::forget(mem::replace(*place, self.plan.take()));
+            **place = self.plan.take();
         }
         self.verdict = Verdict::Again(next);
         if !parts.is_plain() {
