@@ -316,8 +316,8 @@ impl<E> PriorityQueue<E> {
         self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
 
-    /// Returns the deadlines of the first two entries, or bounds before them; `NEVER` for an entry that does not exist.
-    /// May overlook a second entry that is behind many holes in a run, or in the calendar while the head is a bound.
+    /// Returns the deadlines of the first two entries, or bounds before them; `NEVER` for an entry not found. May
+    /// overlook the second entry: behind many holes in a run, or in the calendar while the head is a bound.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());

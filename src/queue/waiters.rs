@@ -194,8 +194,9 @@ impl Waiters {
     }
 
     /// Lists a searcher as a waiter. `first` and `second` are the next two deadlines that it has seen, and `round` is
-    /// the [round](Self::round) that it read before. Returns its place, with the moment at which it wakes by itself,
-    /// and `true` if it must look again instead of sleeping: a new round has begun, or it was the last searcher and no
+    /// the [round](Self::round) that it read before. `second` may be late: no wake-up depends on a deputy, because the
+    /// last searcher to leave reads the heads. Returns its place, with the moment at which it wakes by itself, and
+    /// `true` if it must look again instead of sleeping: a new round has begun, or it was the last searcher and no
     /// waiter is armed for the head.
     pub(super) fn begin_wait(
         &self,

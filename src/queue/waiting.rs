@@ -42,7 +42,7 @@ pub(crate) trait Source: Sized {
     /// Returns the earliest published deadline, without taking a lock.
     fn head(&self) -> Timestamp;
 
-    /// Returns the deadlines of the first two entries, or earlier moments; `NEVER` for an entry not found.
+    /// Returns the next two deadlines, or earlier moments; `NEVER` for an entry not found. May overlook the second.
     fn first_two(&self) -> [Timestamp; 2];
 
     /// Returns `true` if the queue is closed and empty. Only an element that its taker queues again may still come.

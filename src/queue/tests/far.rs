@@ -58,6 +58,21 @@ fn a_taker_that_finds_a_bound_brings_the_bucket_near_and_waits_on() {
     assert_eq!(rest, sorted()[2..]);
 }
 
+/// The deputy is armed too late, for a near entry behind the bucket: the leader wakes it for the second of the bucket.
+#[test]
+fn a_deputy_that_is_armed_too_late_is_woken_for_the_second_of_a_bucket() {
+    let (clock, queue) = with_bucket();
+    queue.put(at(1_006), 0).expect("it is open");
+    let takers: Vec<_> = (0..2).map(|_| taker(&clock, &queue)).collect();
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(988), at(1_006)]);
+    clock.advance(Duration::from_nanos(985));
+    clock.run_until_idle();
+    assert_eq!(clock.sleepers(), [at(1_001), at(1_006)]);
+    clock.advance(Duration::from_nanos(13));
+    assert_eq!(results(&takers, 2), [Some(1_001); 2]);
+}
+
 /// Nothing is early, and a thread that looks late finds everything in order.
 #[test]
 fn a_bucket_is_taken_in_order() {
