@@ -62,8 +62,7 @@ impl Client {
         mut server: Server,
         deadline: Duration,
     ) -> Result<u32, Box<dyn Error + Send + Sync>> {
-        let (first, longest) = (self.pause, 16 * self.pause);
-        let backoff = Backoff::exponential(first, longest);
+        let backoff = Backoff::exponential(self.pause..=16 * self.pause);
         let ask = with_context(move |run| {
             server.ask(run).inspect_err(|refused| {
                 let pause = backoff.delay_after(run.attempt()).unwrap_or_default();

@@ -202,7 +202,7 @@ pub trait Trigger: Send + 'static {
     /// let (tell, told) = mpsc::channel();
     ///
     /// // Every minute; after a failure, again 5, 10 and 20 seconds later; then at the next full minute.
-    /// let backoff = Backoff::exponential(5 * second, 20 * second).max_attempts(4);
+    /// let backoff = Backoff::exponential(5 * second..=20 * second).max_attempts(4);
     /// executor.repeat(every(60 * second).retry(backoff), move || {
     ///     tell.send(time.elapsed().as_secs()).ok();
     ///     Err::<(), _>("no connection")

@@ -200,7 +200,7 @@ impl Handle {
     /// let second = Duration::from_secs(1);
     /// let mut answers = [Ok("the page"), Err("busy"), Err("busy")].to_vec();
     ///
-    /// let page = executor.retry(Backoff::exponential(second, 16 * second), move || answers.pop().unwrap())?;
+    /// let page = executor.retry(Backoff::exponential(second..=16 * second), move || answers.pop().unwrap())?;
     /// assert_eq!(page.join()?, "the page");
     /// assert_eq!(clock.elapsed(), 3 * second); // attempts at 0, 1 and 3 seconds
     ///

@@ -3,9 +3,9 @@
 //! Java ends the task, and only a caller that asks the future learns of the failure. Here, ending the task is only the
 //! default policy. Each failed run is reported to the failure handler, and the future shows the last failed run.
 
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU32, ops::RangeInclusive, sync::Arc, time::Duration};
 
-use crate::{Failure, FailureKind};
+use crate::{Backoff, Failure, FailureKind};
 
 /// The policy of a periodic task for a run that failed: that panicked, or returned an `Err`
 /// ([`Outcome`](crate::Outcome)). Set with [`TaskBuilder::on_failure`](crate::TaskBuilder::on_failure).
@@ -16,7 +16,7 @@ use crate::{Failure, FailureKind};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let stubborn = FailurePolicy::resume()
-///     .back_off(Duration::from_secs(1), Duration::from_secs(60))
+///     .back_off(Duration::from_secs(1)..=Duration::from_secs(60))
 ///     .stop_after(10);
 /// let poller = executor.task().name("poller").on_failure(stubborn);
 /// let poller = poller.repeat(fixed_delay(Duration::from_secs(5)), || { /* asks a server that is sometimes away */ })?;
@@ -57,10 +57,10 @@ impl FailurePolicy {
         self
     }
 
-    /// Slows a series down while it fails: delays the next run after a failure by at least `first`, and by twice as
-    /// much after each further failure in a row, up to `longest`. A delayed run moves the grid of a fixed rate.
-    /// [`Trigger::retry`](crate::Trigger::retry) tries a failed run again *sooner*, has jitter and limits, and leaves
-    /// the grid where it is.
+    /// Slows a series down while it fails. With `first..=longest`, delays the next run after a failure by at least
+    /// `first`, and by twice as much after each further failure in a row, but never by more than `longest`, even if
+    /// `first` is longer. A delayed run moves the grid of a fixed rate. [`Trigger::retry`](crate::Trigger::retry) tries
+    /// a failed run again *sooner*, has jitter and limits, and leaves the grid where it is.
     ///
     /// If `longest` is no longer than the period of the series, there is nothing to slow down, and the submission is
     /// refused, with [`BackOffWithinPeriod`](crate::RejectionReason::BackOffWithinPeriod). Inside another trigger, the
@@ -70,8 +70,8 @@ impl FailurePolicy {
     /// [`until`](crate::Trigger::until); `trigger.retry(backoff).until(end)` is strict.
     #[doc(alias("backoff", "exponential_backoff"))]
     #[must_use]
-    pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
-        self.back_off = Some((first, longest));
+    pub const fn back_off(mut self, delays: RangeInclusive<Duration>) -> Self {
+        self.back_off = Some((*delays.start(), *delays.end()));
         self
     }
 
@@ -86,10 +86,8 @@ impl FailurePolicy {
 
     /// Returns the least delay before the next run, after `in_a_row` failures in a row.
     pub(super) fn delay_after(&self, in_a_row: u32) -> Duration {
-        let Some((first, longest)) = self.back_off else { return Duration::ZERO };
-        let doublings = in_a_row.saturating_sub(1).min(63);
-        let delay = first.as_nanos().saturating_mul(1 << doublings);
-        Duration::from_nanos(u64::try_from(delay).unwrap_or(u64::MAX)).min(longest)
+        let backoff = self.back_off.map(|(first, longest)| Backoff::exponential(first..=longest));
+        backoff.and_then(|backoff| backoff.delay_after(in_a_row)).unwrap_or_default()
     }
 }
 
@@ -152,11 +150,11 @@ mod tests {
 
     #[test]
     fn the_wait_doubles_up_to_the_longest() {
-        let policy = FailurePolicy::resume().back_off(SECOND, 10 * SECOND);
+        let policy = FailurePolicy::resume().back_off(SECOND..=10 * SECOND);
         let waits: Vec<_> = (1..=6).map(|n| policy.delay_after(n).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
         assert_eq!(policy.delay_after(u32::MAX), 10 * SECOND);
-        let endless = FailurePolicy::resume().back_off(Duration::MAX, Duration::MAX);
+        let endless = FailurePolicy::resume().back_off(Duration::MAX..=Duration::MAX);
         assert_eq!(endless.delay_after(3), Duration::from_nanos(u64::MAX));
         assert_eq!(FailurePolicy::resume().delay_after(3), Duration::ZERO);
     }

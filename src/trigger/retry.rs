@@ -11,6 +11,7 @@
 use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
+    ops::RangeInclusive,
     time::{Duration, SystemTime},
 };
 
@@ -31,8 +32,7 @@ use crate::{
 /// use punctual::Backoff;
 ///
 /// let second = Duration::from_secs(1);
-/// let (first, longest) = (5 * second, 40 * second);
-/// let backoff = Backoff::exponential(first, longest).max_attempts(6);
+/// let backoff = Backoff::exponential(5 * second..=40 * second).max_attempts(6);
 /// let delays: Vec<_> = (1..).map_while(|failures| backoff.delay_after(failures)).collect();
 /// assert_eq!(delays, [5, 10, 20, 40, 40].map(Duration::from_secs)); // the sixth attempt is the last
 /// ```
@@ -49,17 +49,18 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits `first` after the first failure, and twice as long after each further one, but never longer than
-    /// `longest`. A delay counts from the end of the attempt that failed.
+    /// With `first..=longest`, waits `first` after the first failure, and twice as long after each further one, but
+    /// never longer than `longest`, even if `first` is longer. A delay counts from the end of the attempt that failed.
     #[doc(alias = "exponential_backoff")]
-    pub const fn exponential(first: Duration, longest: Duration) -> Self {
+    pub const fn exponential(delays: RangeInclusive<Duration>) -> Self {
+        let (first, longest) = (*delays.start(), *delays.end());
         Self { first, longest, max_attempts: None, max_elapsed: None, jitter: None }
     }
 
     /// Waits `delay` after each failure. With a delay of zero the next attempt is made at once.
     #[doc(alias("fixed", "FixedInterval"))]
     pub const fn constant(delay: Duration) -> Self {
-        Self::exponential(delay, delay)
+        Self::exponential(delay..=delay)
     }
 
     /// Makes at most this many attempts, including the first. Zero counts as one.

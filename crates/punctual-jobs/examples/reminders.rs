@@ -45,8 +45,7 @@ fn jobs(sent: Sender<String>) -> Jobs {
         })
         .max_attempts::<Remind>(5)
         .backoff::<Remind>(Backoff::exponential(
-            Duration::from_millis(200),
-            Duration::from_secs(60),
+            Duration::from_millis(200)..=Duration::from_secs(60),
         ))
         .timeout::<Remind>(Duration::from_secs(30))
         .on_discarded(|job| println!("discarded: {} after {}", job.payload, job.last_error))

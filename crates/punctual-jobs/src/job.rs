@@ -82,7 +82,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     ///     const MAX_ATTEMPTS: u32 = 5;
     ///     const TIMEOUT: Option<Duration> = Some(Duration::from_secs(30));
     ///     const BACKOFF: Option<Backoff> =
-    ///         Some(Backoff::exponential(Duration::from_secs(10), Duration::from_secs(3600)));
+    ///         Some(Backoff::exponential(Duration::from_secs(10)..=Duration::from_secs(3600)));
     /// }
     /// ```
     const BACKOFF: Option<Backoff> = None;

@@ -27,7 +27,7 @@ impl Attempts {
         } else if longest < first {
             Err("`longest` is shorter than `first`; make it longer, or leave it out")
         } else {
-            Ok(Backoff::exponential(first, longest).max_attempts(self.attempts))
+            Ok(Backoff::exponential(first..=longest).max_attempts(self.attempts))
         }
     }
 }

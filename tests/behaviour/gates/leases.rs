@@ -201,7 +201,7 @@ fn a_lease_is_told_the_end() {
     let once = [Seen::Completed(None), Seen::Failed("no".to_owned(), None)];
 
     let mut runs = 0;
-    let stubborn = FailurePolicy::resume().back_off(ms(25), ms(25));
+    let stubborn = FailurePolicy::resume().back_off(ms(25)..=ms(25));
     let rate = task().on_failure(stubborn).schedule_at_fixed_rate(ms(10), ms(10), move || {
         runs += 1;
         assert!(runs != 2, "the second");

@@ -197,7 +197,7 @@ fn every_failure_names_its_task() {
 #[test]
 fn a_failed_attempt_is_a_warning_and_the_last_an_error() {
     let (collector, clock, executor) = listened_to();
-    let backoff = Backoff::exponential(ms(10), ms(40)).max_attempts(3);
+    let backoff = Backoff::exponential(ms(10)..=ms(40)).max_attempts(3);
     let task = executor.task().name("traced attempts");
     let _page = task.retry(backoff, || Err::<(), _>("no")).expect("accepted");
     clock.run_for(ms(30));

@@ -327,7 +327,7 @@ fn assert_said<const N: usize>(log: &Log<(String, bool)>, expected: [(&str, bool
 #[test]
 fn a_report_says_which_attempt_it_was_and_when_the_next_is() {
     let (clock, executor, log) = saying(|builder| builder);
-    let backoff = Backoff::exponential(ms(100), ms(200)).max_attempts(5);
+    let backoff = Backoff::exponential(ms(100)..=ms(200)).max_attempts(5);
     let time = clock.clone();
     let body = with_context(move |run| match run.attempt() {
         2 => {

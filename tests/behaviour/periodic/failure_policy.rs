@@ -105,10 +105,10 @@ fn the_first_failure_ends_the_task_by_default() {
     let policies = [
         FailurePolicy::default(),
         FailurePolicy::stop(),
-        FailurePolicy::stop().back_off(long, long),
+        FailurePolicy::stop().back_off(long..=long),
         RESUME.stop_after(1),
         RESUME.stop_after(0),
-        RESUME.back_off(long, long).stop_after(1),
+        RESUME.back_off(long..=long).stop_after(1),
     ];
     for (timing, policy) in timings().flat_map(|timing| policies.map(|policy| (timing, policy))) {
         let series = Series::start(timing, policy, Play::failing(|run| run == 3));
@@ -142,7 +142,7 @@ fn a_periodic_task_that_resumes_keeps_its_grid() {
 /// the back-off.
 #[test]
 fn failures_in_a_row_put_the_next_run_off() {
-    let policy = RESUME.back_off(ms(15), ms(100));
+    let policy = RESUME.back_off(ms(15)..=ms(100));
     for timing in timings() {
         // Three fail, two do not, and two fail again.
         let play = Play::failing(|run| run <= 3 || run == 6 || run == 7);
@@ -155,14 +155,15 @@ fn failures_in_a_row_put_the_next_run_off() {
 /// regular wait.
 #[test]
 fn putting_off_has_an_end_and_never_hastens() {
+    const LONGEST_FIRST: FailurePolicy =
+        RESUME.back_off(Duration::from_millis(40)..=Duration::from_millis(20));
     for timing in timings() {
         let all_fail = Play::failing(|_| true);
-        let starts = Series::starts(timing, RESUME.back_off(ms(3), ms(30)), all_fail, 170);
+        let starts = Series::starts(timing, RESUME.back_off(ms(3)..=ms(30)), all_fail, 170);
         // The first waits would be 3 and 6, less than ten; then 12, 24, and 30 from then on.
         assert_eq!(starts, [10, 20, 30, 42, 66, 96, 126, 156], "{timing:?}");
-        let longest_first = RESUME.back_off(ms(40), ms(20));
-        assert_eq!(Series::starts(timing, longest_first, all_fail, 60), [10, 30, 50]);
-        let never = RESUME.back_off(Duration::MAX, Duration::MAX);
+        assert_eq!(Series::starts(timing, LONGEST_FIRST, all_fail, 60), [10, 30, 50]);
+        let never = RESUME.back_off(Duration::MAX..=Duration::MAX);
         let series = Series::start(timing, never, all_fail);
         series.clock.run_for(Duration::from_secs(1_000_000));
         assert_eq!(series.runs.entries().len(), 1);
@@ -176,7 +177,7 @@ fn putting_off_has_an_end_and_never_hastens() {
 fn putting_off_counts_from_the_end_of_the_run() {
     let play = Play { fails: |run| run == 1, takes: |run| if run == 1 { 7 } else { 0 } };
     for timing in timings() {
-        let starts = Series::starts(timing, RESUME.back_off(ms(25), ms(25)), play, 60);
+        let starts = Series::starts(timing, RESUME.back_off(ms(25)..=ms(25)), play, 60);
         assert_eq!(starts, [10, 42, 52], "{timing:?}");
     }
 }
@@ -186,7 +187,7 @@ fn putting_off_counts_from_the_end_of_the_run() {
 #[test]
 fn a_periodic_task_that_was_put_off_is_not_late() {
     for timing in timings() {
-        let policy = RESUME.back_off(ms(55), ms(55));
+        let policy = RESUME.back_off(ms(55)..=ms(55));
         let series = Series::start(timing, policy, Play::failing(|run| run == 1));
         series.clock.run_for(ms(90));
         assert_eq!(series.runs.entries(), [(1, 10, 0), (2, 65, 0), (3, 75, 0), (4, 85, 0)]);

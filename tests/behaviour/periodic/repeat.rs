@@ -237,7 +237,7 @@ fn a_policy_counts_errors_as_it_counts_panics() {
 fn errors_back_off() {
     let (clock, executor, runs) = subject();
     let (log, time) = (runs.clone(), clock.clone());
-    let policy = FailurePolicy::resume().back_off(ms(15), ms(40));
+    let policy = FailurePolicy::resume().back_off(ms(15)..=ms(40));
     let body = move || -> Result<(), &str> {
         log.push(millis(&time));
         if log.entries().len() < 4 { Err("not yet") } else { Ok(()) }

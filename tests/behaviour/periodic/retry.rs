@@ -65,7 +65,7 @@ fn runs_of(
 }
 
 fn exponential(first: u64, longest: u64) -> Backoff {
-    Backoff::exponential(ms(first), ms(longest))
+    Backoff::exponential(ms(first)..=ms(longest))
 }
 
 /// It is tried at once, and then after the delays, until it works; no entry is left.
@@ -309,9 +309,18 @@ fn jitter_takes_off_up_to_a_half() {
     assert!(random.iter().any(|delay| *delay != random[0]), "{random:?}");
     assert!(random.iter().flatten().all(|delay| ms(500) <= *delay && *delay <= ms(1_000)));
     assert_eq!(Backoff::constant(Duration::ZERO).jitter().delay_after(1), Some(Duration::ZERO));
-    let endless = Backoff::exponential(Duration::MAX, Duration::MAX);
+    let endless = Backoff::exponential(Duration::MAX..=Duration::MAX);
     assert_eq!(endless.delay_after(u32::MAX), Some(Duration::from_nanos(u64::MAX)));
     assert!(endless.jitter_seed(0).delay_after(1).is_some());
+}
+
+/// No delay is longer than the end of the range, even if the range begins with a longer one.
+#[test]
+fn the_end_of_the_range_bounds_each_delay() {
+    let reversed = exponential(40, 20);
+    for failures in [1, 2, u32::MAX] {
+        assert_eq!(reversed.delay_after(failures), Some(ms(20)));
+    }
 }
 
 /// A failed run of a series is tried again sooner than its period, and then its grid goes on, where it was.
@@ -663,7 +672,7 @@ fn types_are_inferred() {
 fn a_back_off_in_vain_is_refused() {
     let (clock, executor) = manual(1);
     let task = |first, longest| {
-        executor.task().on_failure(FailurePolicy::resume().back_off(ms(first), ms(longest)))
+        executor.task().on_failure(FailurePolicy::resume().back_off(ms(first)..=ms(longest)))
     };
     for (first, longest) in [(5, 40), (60, 60), (0, 100), (100, 60)] {
         let refused = [

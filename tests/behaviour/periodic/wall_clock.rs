@@ -518,7 +518,7 @@ fn back_off_does_not_follow_the_wall_clock() {
         log.push(minutes(time.wall_time()));
         if log.entries().len() == 1 { Err("no") } else { Ok(()) }
     };
-    let policy = FailurePolicy::resume().back_off(3 * HOUR, 3 * HOUR);
+    let policy = FailurePolicy::resume().back_off(3 * HOUR..=3 * HOUR);
     let task = executor.task().on_failure(policy);
     let future = task.repeat(Calendar(HOUR), body).expect("accepted");
     clock.run_for(HOUR);

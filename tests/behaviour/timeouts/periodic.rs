@@ -176,7 +176,7 @@ fn so_many_runs_over_budget_end_the_task() {
 /// After a run over its limit the next one is postponed, as after a panic.
 #[test]
 fn a_run_over_budget_puts_off_the_next() {
-    let policy = FailurePolicy::resume().back_off(ms(20), ms(20));
+    let policy = FailurePolicy::resume().back_off(ms(20)..=ms(20));
     let subject = Subject::new(policy, &[Act::Stubborn(ms(6))]);
     subject.clock.run_for(ms(16));
     assert_eq!(subject.failure(), over_budget(1, 1));

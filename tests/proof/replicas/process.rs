@@ -210,7 +210,7 @@ impl Process {
         let named = |name| gate.for_name(name).expect("a name");
         let delay = Duration::from_millis(DELAY);
         let always = FailurePolicy::resume();
-        let backs_off = FailurePolicy::resume().back_off(period / 4, period);
+        let backs_off = FailurePolicy::resume().back_off(period / 4..=period);
         let burst = (MissedRuns::Burst, always);
         let skips = named("skip").on_holder_death(OnHolderDeath::Skip);
         self.repeat("burst", named("burst"), aligned(period), burst, shared);

@@ -42,7 +42,7 @@ impl Course {
             FailurePolicy::stop(),
             FailurePolicy::resume(),
             FailurePolicy::resume().stop_after(2),
-            FailurePolicy::resume().back_off(ms(1), ms(20)), // longer than any period
+            FailurePolicy::resume().back_off(ms(1)..=ms(20)), // longer than any period
         ];
         Self {
             initial: dice.up_to_ms(10),

@@ -41,7 +41,7 @@ fn failing(
     let seen = Seen::default();
     let runs = Arc::clone(&seen);
     let tick = format!("select tick from punctual.gate where name = '{}'", named.name());
-    let policy = FailurePolicy::resume().back_off(SECOND / 2, SECOND / 2);
+    let policy = FailurePolicy::resume().back_off(SECOND / 2..=SECOND / 2);
     let task = executor.task().gate(named).on_failure(policy).repeat(trigger, move || {
         let mut runs = runs.lock();
         runs.push((fencing_token(), Server::shared().value(&tick)));

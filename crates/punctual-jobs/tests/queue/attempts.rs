@@ -107,7 +107,7 @@ struct Slowly {}
 impl Job for Slowly {
     const NAME: &'static str = "slowly";
     const BACKOFF: Option<Backoff> =
-        Some(Backoff::exponential(HOUR, Duration::from_secs(4 * 3600)).max_attempts(3));
+        Some(Backoff::exponential(HOUR..=Duration::from_secs(4 * 3600)).max_attempts(3));
 }
 
 /// The delays are the kind's, without a word where it is defined, and so is the end of them.

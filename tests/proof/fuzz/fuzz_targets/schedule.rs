@@ -105,7 +105,7 @@ fn observed(input: &Input) -> Vec<Run> {
     let body = body(input, &clock, &executor.handle(), &seen);
     let on_failure = FailurePolicy::resume();
     let task = executor.task().on_failure(match input.back_off {
-        Some((first, longest)) => on_failure.back_off(first.get(), longest.get()),
+        Some((first, longest)) => on_failure.back_off(first.get()..=longest.get()),
         None => on_failure,
     });
     let (initial, period) = (input.initial.get(), input.period.get());

@@ -192,7 +192,7 @@ impl Script {
 
 impl Tries {
     pub(super) fn backoff(self) -> Backoff {
-        let backoff = Backoff::exponential(self.first.span(), self.longest.span());
+        let backoff = Backoff::exponential(self.first.span()..=self.longest.span());
         let backoff = self.attempts.map_or(backoff, |most| backoff.max_attempts(most));
         self.elapsed.map_or(backoff, |most| backoff.max_elapsed(most.span()))
     }
@@ -282,7 +282,7 @@ impl fmt::Display for Trigger {
 
 impl fmt::Display for Tries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Backoff::exponential({}, {})", self.first, self.longest)?;
+        write!(f, "Backoff::exponential({}..={})", self.first, self.longest)?;
         self.attempts.iter().try_for_each(|most| write!(f, ".max_attempts({most})"))?;
         self.elapsed.iter().try_for_each(|most| write!(f, ".max_elapsed({most})"))
     }
