@@ -70,7 +70,7 @@ impl Gate {
     where
         C: GenericClient + Sync,
     {
-        let statement = self.0.schema.name_in(statement);
+        let statement = self.0.schema.name_in_transaction(statement);
         // No grant has a fence that is larger than that.
         let fence = i64::try_from(fence).unwrap_or(i64::MAX);
         transaction.query_typed(&statement, &typed(&[&name, &fence])).await.map(drop)

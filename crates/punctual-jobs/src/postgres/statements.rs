@@ -11,7 +11,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`in_a_transaction`]).
+//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits: `@nowait` is nothing there.
 //!
 //! # Ordering keys
 //!
@@ -294,19 +294,6 @@ returning j.id, name, payload, attempts, coalesce(last_error, '')"
 /// is another one to tell of. The rows are those for which that is written down, or that are not this
 /// worker's any more; the others are held by a transaction.
 pub(crate) const TOLD: &str = include_str!("sql/told.sql");
-
-/// Returns a statement for a transaction of the program's own. It waits for locks as long as the lock time-out of the transaction says,
-/// which it leaves alone: an error of one that does not wait would end the transaction. It tells of moments however far ahead, as long as
-/// microseconds can count them.
-pub(crate) fn in_a_transaction(statement: &str) -> String {
-    let statement = statement
-        .replace(" nowait", "")
-        .replace(" skip locked", "")
-        .replace("@notify(", "pg_notify('@channel', ")
-        .replace("() + interval '1 minute'", "() + interval '1000 years'");
-    debug_assert!(!["nowait", "locked", "1 minute"].iter().any(|word| statement.contains(word)));
-    statement
-}
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of
 /// these kinds, or of any job with an ordering key or a limit key, and the server's time, in microseconds since 1970. It looks no further

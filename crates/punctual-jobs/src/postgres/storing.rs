@@ -15,7 +15,7 @@ use super::{
     machine::Machine,
     moment::moment,
     postgres_queue::PostgresQueue,
-    statements::{STORE, in_a_transaction},
+    statements::STORE,
     transaction::ask_in_savepoint,
 };
 use crate::{
@@ -144,7 +144,7 @@ pub(super) async fn store_in(
 ) -> Result<JobHandle, AskError> {
     let jobs = [new_job];
     let params = columns(&jobs, machine.executor.clock());
-    let statement = machine.address.schema.name_in(&in_a_transaction(STORE));
+    let statement = machine.address.schema.name_in_transaction(STORE);
     for _ in 0..TRIES {
         let rows = ask_in(transaction, &statement, &borrowed(&params)).await?;
         if let Some(handle) = handle(&jobs, &rows) {
@@ -173,7 +173,7 @@ impl PostgresQueue {
             return Ok(Vec::new());
         }
         let params = columns(&batch.jobs, machine.executor.clock());
-        let statement = machine.address.schema.name_in(&in_a_transaction(STORE));
+        let statement = machine.address.schema.name_in_transaction(STORE);
         for _ in 0..TRIES {
             let left_some = SqlState::DIVISION_BY_ZERO;
             let params = borrowed(&params);

@@ -130,7 +130,7 @@ impl PostgresQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobChange, QueueError> {
-        let statement = self.schema().name_in(&statements::in_a_transaction(RETRY));
+        let statement = self.schema().name_in_transaction(RETRY);
         // Another transaction may have enqueued the key, and have committed while this one waited for it.
         let is_taken = SqlState::UNIQUE_VIOLATION;
         let rows = ask_in_savepoint(transaction, &statement, &[&id.0], is_taken).await?;
@@ -198,7 +198,7 @@ async fn asked(
     statement: &str,
     params: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
-    let statement = schema.name_in(&statements::in_a_transaction(statement));
+    let statement = schema.name_in_transaction(statement);
     Ok(ask_in(transaction, &statement, params).await?)
 }
 
@@ -219,6 +219,38 @@ async fn by_key(
             || asked(transaction, schema, statements::HAS_KEY, &only).await?.is_empty()
         {
             return Ok(rows);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::schedules::texts;
+
+    #[test]
+    fn a_verb_in_a_transaction_waits_for_locks_and_tells_of_every_moment() {
+        let schema = Schema::default();
+        let verbs = [
+            statements::STORE,
+            statements::RESCHEDULE,
+            statements::CANCEL,
+            statements::HAS_KEY,
+            RETRY,
+            DISCARD,
+            REMOVE,
+            texts::PUT,
+            texts::PAUSE,
+            texts::REMOVE,
+            texts::RUN_NOW,
+            texts::LIST,
+            texts::GET,
+        ];
+        for verb in verbs {
+            let text = schema.name_in_transaction(verb);
+            for left in ["@", "nowait", "skip locked", "lock_timeout", "1 minute"] {
+                assert!(!text.contains(left), "{left} in {text}");
+            }
         }
     }
 }

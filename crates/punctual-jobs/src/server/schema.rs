@@ -10,6 +10,9 @@ pub(crate) struct Schema {
     pub(crate) commit_timeout: Duration,
 }
 
+/// The names that a transaction of the program's own has other texts for than the queue has.
+const BY_USE: [&str; 4] = ["@notify(", " @nowait", " @skip_locked", "@told_ahead"];
+
 impl Default for Schema {
     fn default() -> Self {
         Self { name: Cow::Borrowed("punctual"), commit_timeout: Duration::from_secs(1) }
@@ -27,21 +30,32 @@ impl Schema {
         is_name.then(|| Self { name: Cow::Owned(name), ..Self::default() })
     }
 
-    /// Puts the name into a statement: `@schema` is the quoted name, `@channel` the name in a text, and `@notify(` begins a call that
-    /// notifies the channel.
+    /// Fills in the names in a statement for one of the queue's own connections: `@schema` is the quoted name, `@channel` the name in
+    /// a text, and those of [`BY_USE`], which begin a call that notifies the channel, follow a lock, and say how far ahead moments are told.
     ///
     /// A transaction that has notified takes a lock of the whole database to commit, and keeps it until the commit is on the disk. So
     /// such a statement waits longer for that than for rows, whose locks it has by then. The setting ends with the transaction.
     pub(crate) fn name_in(&self, statement: &str) -> String {
-        let quoted = format!("\"{}\"", self.name);
         let millis = self.commit_timeout.as_millis();
         let notify = format!(
             "pg_notify(case when set_config('lock_timeout', '{millis}ms', true) is not null then '@channel' end, "
         );
-        statement
-            .replace("@notify(", &notify)
-            .replace("@schema", &quoted)
-            .replace("@channel", &self.name)
+        self.fill(statement, [&notify, " nowait", " skip locked", "interval '1 minute'"])
+    }
+
+    /// The same for a transaction of the program's own. The statement waits for locks as long as the lock time-out of the transaction
+    /// says, which it leaves alone: an error would end the transaction. It tells of all moments that microseconds can count.
+    pub(crate) fn name_in_transaction(&self, statement: &str) -> String {
+        self.fill(statement, ["pg_notify('@channel', ", "", "", "interval '1000 years'"])
+    }
+
+    fn fill(&self, statement: &str, by_use: [&str; 4]) -> String {
+        let quoted = format!("\"{}\"", self.name);
+        let names = BY_USE.into_iter().zip(by_use);
+        let names = names.chain([("@schema", &*quoted), ("@channel", &*self.name)]);
+        let filled = names.fold(statement.to_owned(), |text, (name, by)| text.replace(name, by));
+        debug_assert!(!filled.contains('@'), "a name is left in {filled}");
+        filled
     }
 }
 

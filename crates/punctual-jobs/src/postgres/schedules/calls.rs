@@ -11,7 +11,6 @@ use crate::{
     postgres::{
         connection::{AskError, Boxed, ask_in, borrowed},
         machine::Machine,
-        statements,
     },
 };
 
@@ -190,8 +189,7 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<T, QueueError> {
         let Asked { statement, params } = self.question?;
-        let text =
-            self.queue.machine.address.schema.name_in(&statements::in_a_transaction(statement));
+        let text = self.queue.machine.address.schema.name_in_transaction(statement);
         loop {
             let rows = ask_in(transaction, &text, &borrowed(&params)).await?;
             // Each time around another transaction has changed what this one was about to.

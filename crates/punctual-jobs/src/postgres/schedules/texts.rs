@@ -9,8 +9,8 @@
 //!
 //! [`SETTLE`] passes over a row that another transaction has locked. The verbs lock with `nowait`, and are asked again until
 //! their limit; [`PUT`] and [`DECLARE`] may wait for a row of that name as long as the lock time-out says. In a
-//! transaction of the program's own a verb waits ([`in_a_transaction`](crate::postgres::statements::in_a_transaction)), because an error would end the transaction; the row stays
-//! locked until that ends, and its ticks wait.
+//! transaction of the program's own a verb waits, because an error would end the transaction; the row stays locked until that
+//! ends, and its ticks wait.
 //!
 //! # Room
 //!
@@ -179,7 +179,7 @@ pub(crate) const RUN_NOW: &str = concat!(
   select revision from @schema.job_schedule where name = $1
 ), held as materialized (
   select s.*, false as waits from @schema.job_schedule s, seen
-   where s.name = $1 and not s.removed and s.revision = seen.revision for update of s nowait
+   where s.name = $1 and not s.removed and s.revision = seen.revision for update of s @nowait
 ), wanted(tick, number) as materialized (
   values (null::timestamptz, 1)
 ), ",

@@ -1,6 +1,6 @@
 with found as (
   select id, claim is not null as runs from @schema.job
-   where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
+   where key = $1 and (claim is not null or attempts < max_attempts) for update @nowait
 ), removed as (
   delete from @schema.job j using found where j.id = found.id and not runs returning ordering_key
 ), noted as (

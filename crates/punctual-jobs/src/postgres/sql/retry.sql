@@ -1,6 +1,6 @@
 with found as (
   select id, key, claim is not null as runs, attempts >= max_attempts as is_discarded
-    from @schema.job where id = $1 for update nowait
+    from @schema.job where id = $1 for update @nowait
 ), judged as materialized (
   select id, runs, is_discarded and not runs and exists (
     select from @schema.job o where o.key = found.key and o.id <> found.id

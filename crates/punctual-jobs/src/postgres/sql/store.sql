@@ -34,7 +34,7 @@ with moment as materialized (
   select @notify('') from stored where due limit 1
 ), coming as (
   select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
-    from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
+    from stored where not due and run_at < clock_timestamp() + @told_ahead having count(*) > 0
 ), answered as materialized (
   select id, key, false as was_skipped from sent
   union all

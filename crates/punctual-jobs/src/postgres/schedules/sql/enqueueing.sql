@@ -4,7 +4,7 @@ outstanding as materialized (
 ), free as materialized (
   select id, claim is not null as runs, run_at from @schema.job
    where id in (select id from outstanding) and exists (select from held where overlap in ('replace', 'queue'))
-   for update skip locked
+   for update @skip_locked
 ), asked as materialized (
   select name, overlap, overlap_most, kind, payload, max_attempts, priority, limit_key,
       coalesce(ordering_key, case when overlap <> 'allow' then 'every ' || name end) collate "C" as ordering_key, waits

@@ -1,5 +1,5 @@
 with found as (
-  select name from @schema.job_schedule where name = $1 and not removed for update nowait
+  select name from @schema.job_schedule where name = $1 and not removed for update @nowait
 ), done as (
   update @schema.job_schedule s set paused = $2,
     tick = case when s.paused and not $2 then greatest(s.tick, clock_timestamp()) else tick end,

@@ -1,5 +1,5 @@
 with found as (
-  select name, declared from @schema.job_schedule where name = $1 and not removed for update nowait
+  select name, declared from @schema.job_schedule where name = $1 and not removed for update @nowait
 ), gone as (
   delete from @schema.job_schedule s using found where s.name = found.name and not found.declared
 ), hidden as (
