@@ -271,8 +271,8 @@ pub enum RunEnd<'a> {
     /// The run has failed: the hook before the run, the code around the body, the body or the trigger panicked; the
     /// body returned an `Err`; or, in a series, the run exceeded its time limit.
     Failed(&'a Failure),
-    /// The run did not take place: the task ended or its starting deadline passed before the body began, the task no
-    /// longer waited for the answer, or the lease was lost or panicked.
+    /// The run did not take place: the task ended, missed its starting deadline or no longer waited for the answer, a
+    /// [gate around](TaskBuilder::gate_around) this one refused the run, or the lease was lost or panicked.
     NotRun,
 }
 
