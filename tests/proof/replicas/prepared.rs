@@ -1,5 +1,7 @@
 //! What a server says of a statement that is prepared, before it has any rows: its columns.
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
 use super::wire::{Kind, Value};
 use crate::postgres::{Schema, claiming, limiting, schedule_texts, statements};
 
@@ -33,11 +35,15 @@ const CLAIMED_FROM: [Kind; 12] =
 const CLAIMED_BY_LIMIT: [Kind; 13] =
     [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Text, Int8, Int8];
 
+/// The same, by the texts as they are sent.
+static BY_TEXT: LazyLock<BTreeMap<String, &[Kind]>> = LazyLock::new(|| {
+    let schema = Schema::default();
+    COLUMNS.iter().map(|(template, columns)| (schema.name_in(template), *columns)).collect()
+});
+
 /// Returns the columns of a statement, as it is sent.
 pub(super) fn columns(text: &str) -> &'static [Kind] {
-    let schema = Schema::default();
-    let found = COLUMNS.iter().find(|(template, _)| schema.name_in(template) == text);
-    let Some((_, columns)) = found else {
+    let Some(columns) = BY_TEXT.get(text) else {
         panic!("the simulated database does not know the columns of the statement {text}")
     };
     columns

@@ -206,6 +206,6 @@ fn empty() -> Reply {
 
 /// Returns the name of a statement.
 fn short(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = text.split_whitespace().take(30).collect::<Vec<_>>().join(" ");
     line.chars().take(58).collect()
 }
