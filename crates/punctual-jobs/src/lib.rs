@@ -74,7 +74,7 @@
 //! * **Exactly once.** A process can stop between its effect and the note that it is done, and then the job
 //!   runs again. [`JobRun::id`] is the same each time. A storage that compares [fencing tokens](JobRun::fencing_token) refuses
 //!   a run that was believed dead.
-//! * **Precision below the poll** for jobs of other machines that have become due: they are found within a
+//! * **Precision below the poll** for jobs that plain SQL has stored without a notification: they are found within a
 //!   second, unless [set](#features) otherwise.
 //! * **Order** between jobs that have one priority and not the same ordering key, and fairness between kinds.
 //! * **That a handler stops.** A token is a request; nothing ends a closure that does not look at it.

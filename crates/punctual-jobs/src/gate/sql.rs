@@ -32,6 +32,12 @@
 //! another's token there learns whether its own run was ended before, by `finish` in a transaction of its body, or
 //! whether it has lost its lease.
 //!
+//! # Commits wait for the disk
+//!
+//! The commit of each statement that writes waits for the disk, whatever the role has set: `@durable` in
+//! [`name_in`](crate::server::schema::Schema::name_in). If a crash took back a claim, its token would be given
+//! twice. If it took back a renewal, another replica would begin beside the holder; if an end, the tick would run again.
+//!
 //! # Time
 //!
 //! All times are `clock_timestamp()`: what the clock shows when the row is there to be written. `now()` is the
@@ -46,7 +52,7 @@ select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder, extr
 pub(super) const INSERT: &str = "\
 insert into @schema.gate (name, tick, done, fence, overtaken, holder, lease, lease_until)
 select $1, $2, false, fence, fence - 1, $3, make_interval(secs => $4), clock_timestamp() + make_interval(secs => $4)
-  from nextval('@schema.gate_fence') fence
+  from nextval('@schema.gate_fence') fence where @durable
 on conflict (name) do nothing returning fence";
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease, and the row that was seen: `$5` fencing token, `$6` done,
@@ -57,14 +63,14 @@ update @schema.gate g
        overtaken = case when g.done then g.overtaken else g.fence end,
        lease = make_interval(secs => $4), lease_until = clock_timestamp() + make_interval(secs => $4)
   from (select name from @schema.gate
-         where name = $1 and fence = $5 and done = $6 and lease_until = $7
+         where name = $1 and fence = $5 and done = $6 and lease_until = $7 and @durable
            for update skip locked) seen
  where g.name = seen.name returning g.fence";
 
 /// `$1` name, `$2` fencing token, `$3` lease.
 pub(super) const RENEW: &str = "\
 update @schema.gate g set lease = make_interval(secs => $3), lease_until = clock_timestamp() + make_interval(secs => $3)
-  from (select name from @schema.gate where name = $1 and fence = $2 and not done
+  from (select name from @schema.gate where name = $1 and fence = $2 and not done and @durable
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
@@ -72,7 +78,7 @@ update @schema.gate g set lease = make_interval(secs => $3), lease_until = clock
 /// `finish` has ended the run.
 pub(super) const LEAVE: &str = "\
 update @schema.gate g set done = true, lease_until = clock_timestamp()
-  from (select name from @schema.gate where name = $1 and fence = $2 and not done
+  from (select name from @schema.gate where name = $1 and fence = $2 and not done and @durable
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
@@ -80,7 +86,7 @@ update @schema.gate g set done = true, lease_until = clock_timestamp()
 pub(super) const GIVE_BACK: &str = "\
 update @schema.gate g set done = true, lease_until = to_timestamp(0),
        tick = g.tick - interval '1 microsecond'
-  from (select name from @schema.gate where name = $1 and fence = $2 and not done
+  from (select name from @schema.gate where name = $1 and fence = $2 and not done and @durable
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
@@ -97,7 +103,7 @@ update @schema.gate g
    set lease_until = least(g.lease_until, clock_timestamp() + case when g.done then interval '0' else g.lease end),
        tick = case when g.tick > clock_timestamp() + make_interval(secs => $5)
                    then $4 - interval '1 microsecond' else g.tick end
-  from (select name from @schema.gate where name = $1 and fence = $2 and lease_until = $3
+  from (select name from @schema.gate where name = $1 and fence = $2 and lease_until = $3 and @durable
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 

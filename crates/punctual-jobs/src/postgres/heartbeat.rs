@@ -1,4 +1,4 @@
-//! The heartbeat: it says that this machine lives, asks which of its claims stand, and finds those of the dead.
+//! The heartbeat: it says that this machine lives, and then asks which of its claims stand, and finds those of the dead.
 //!
 //! It has a connection of its own, on which nothing waits for a row. Each worker has a row with the end of its own
 //! lease by the server's clock, up to which it may claim, and with the length of it, after which other machines take it for
@@ -8,7 +8,8 @@
 //!
 //! The lease is counted here from before the last heartbeat that was answered, and for nine tenths of its length, so
 //! it ends here before it ends at the server. If no answer comes until then, the tokens of all runs are cancelled: by
-//! then another machine may have begun. An answer that comes says which claims stand, and the others are lost.
+//! then another machine may have begun. The heartbeat writes the worker's own row and touches no other table, so a lock on another table
+//! ends no lease. After each heartbeat that was answered, the machine asks which claims stand, and the others are lost.
 //!
 //! # An outage is not held against the machines
 //!
@@ -55,14 +56,14 @@ pub(super) async fn beat_on(machine: Arc<Machine>) {
         let deadline = over.max(asked + heartbeat);
         next = asked + heartbeat;
         rounds += 1;
-        let lived = timeout_at(deadline, machine.live(&mut unanswered)).await;
-        match lived.unwrap_or(Err(AskError::NoAnswer)) {
+        let answer = timeout_at(deadline, machine.beat()).await;
+        match answer.unwrap_or(Err(AskError::NoAnswer)) {
             Ok(()) => {
                 stood = asked;
                 if machine.claims.prolong() {
                     machine.wake.notify_one();
                 }
-                let tidying = machine.tidy(rounds, asked.elapsed(), &unanswered);
+                let tidying = machine.tidy(rounds, asked.elapsed(), &mut unanswered);
                 if timeout_at(next, tidying).await.is_err() {
                     machine.report_failure(&AskError::Silent(heartbeat));
                 }
@@ -81,16 +82,11 @@ pub(super) async fn beat_on(machine: Arc<Machine>) {
 }
 
 impl Machine {
-    /// Prolongs the lease, and asks which claims stand.
-    async fn live(&self, unanswered: &mut Unanswered) -> Result<(), AskError> {
-        self.beat().await?;
-        self.look_at_claims(unanswered).await
-    }
-
-    /// The question before this took so long. The lease stands even if a part of this fails, and each part has its turn whatever became
-    /// of the others: the cause may be a single row. The claims without answers come first, because no other machine frees them.
-    async fn tidy(&self, rounds: u64, took: Duration, unanswered: &Unanswered) {
-        self.expect(self.free_lost(&unanswered.lost(self.settings.lease)).await);
+    /// The heartbeat before this took so long. The lease stands even if a part of this fails, and each part has its turn whatever became
+    /// of the others: the cause may be a single row, or a lock on a table. The claims come first, because no other machine frees those
+    /// without an answer.
+    async fn tidy(&self, rounds: u64, took: Duration, unanswered: &mut Unanswered) {
+        self.expect(self.look_at_claims(unanswered).await);
         self.expect(self.look_at_workers(took).await);
         if rounds % 16 == 0 {
             let Dead { workers, untils } = self.watch.lock().dead();
@@ -151,6 +147,7 @@ impl Machine {
         let _ = self.pulse.ask(statements::LEAVE, &[&self.worker]).await;
     }
 
+    /// Asks which claims stand, and frees those whose answers were lost.
     async fn look_at_claims(&self, unanswered: &mut Unanswered) -> Result<(), AskError> {
         let (mut lost, asked) = (self.claims.standing(), Instant::now());
         let rows = self.pulse.ask(statements::OWN, &[&self.worker]).await?;
@@ -162,7 +159,7 @@ impl Machine {
             lost.remove(&row.get(1));
         }
         self.lost(self.claims.lose(&lost));
-        Ok(())
+        self.free_lost(&unanswered.lost(self.settings.lease)).await
     }
 
     /// Cancels the tokens of all runs if this moment has come.

@@ -22,7 +22,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::QueueError;
 
-/// The answer of a queue, which is to come. It may be dropped: what was asked for is done all the same.
+/// The answer of a queue, which is to come. It may be dropped: the queue goes on asking until it is done, or the time limit of requests is over.
 #[must_use = "the answer says whether it was done"]
 pub struct QueueFuture<T> {
     cell: Arc<Cell<T>>,

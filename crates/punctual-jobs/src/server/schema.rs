@@ -19,6 +19,10 @@ impl Default for Schema {
     }
 }
 
+/// Any level but `off` stays as the role has set it. The setting ends with the transaction, so a pooler does not matter.
+const DURABLE: &str = "(select set_config('synchronous_commit', coalesce(nullif(level, 'off'), 'on'), true) is not null
+  from current_setting('synchronous_commit') level)";
+
 impl Schema {
     /// Takes a name of small letters, digits and underscores, as long as PostgreSQL's names may be. `None` for others, and for those that
     /// begin with `pg_`, which are the server's.
@@ -32,6 +36,7 @@ impl Schema {
 
     /// Fills in the names in a statement for one of the queue's own connections: `@schema` is the quoted name, `@channel` the name in
     /// a text, and those of [`BY_USE`], which begin a call that notifies the channel, follow a lock, and say how far ahead moments are told.
+    /// `@durable` is true, and has the commit of the statement wait for the disk if a role has set that off.
     ///
     /// A transaction that has notified takes a lock of the whole database to commit, and keeps it until the commit is on the disk. So
     /// such a statement waits longer for that than for rows, whose locks it has by then. The setting ends with the transaction.
@@ -52,7 +57,8 @@ impl Schema {
     fn fill(&self, statement: &str, by_use: [&str; 4]) -> String {
         let quoted = format!("\"{}\"", self.name);
         let names = BY_USE.into_iter().zip(by_use);
-        let names = names.chain([("@schema", &*quoted), ("@channel", &*self.name)]);
+        let names =
+            names.chain([("@durable", DURABLE), ("@schema", &quoted), ("@channel", &self.name)]);
         let filled = names.fold(statement.to_owned(), |text, (name, by)| text.replace(name, by));
         debug_assert!(!filled.contains('@'), "a name is left in {filled}");
         filled

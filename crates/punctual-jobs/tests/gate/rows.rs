@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
@@ -88,6 +88,46 @@ fn a_run_that_has_ended_is_told_and_the_same_tick_does_not_run_again() {
     assert!(ran.recv().is_err(), "the tick has passed");
     let counts = gate.statistics();
     assert_eq!((counts.asked, counts.granted, counts.refused, counts.held), (2, 1, 1, 0));
+}
+
+/// A crash must take back no claim, renewal or end that was answered, whatever a role has set.
+#[test]
+fn the_settings_of_a_role_do_not_weaken_a_commit() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let lease = Duration::from_secs(3);
+    gate_of(&server, lease);
+    server.sql("create table public.seen (run text, commit text)");
+    server.sql(
+        "create function note() returns trigger language plpgsql as $$ begin \
+         insert into public.seen values (new.done::text || tg_op, current_setting('synchronous_commit')); return new; end $$",
+    );
+    server.sql("create trigger note after insert or update on punctual.gate for each row execute function note()");
+    for (asked, held) in [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")] {
+        server.sql(&format!("alter role punctual set synchronous_commit = {asked}"));
+        server.sql("truncate public.seen");
+        let gate = gate_of(&server, lease);
+        let seen =
+            |what: &str| server.value(&format!("select count(*) from public.seen where {what}"));
+        for _ in 0..2 {
+            let named = gate.for_name(asked).unwrap();
+            let (go_on, waits) = mpsc::channel::<()>();
+            let waits = Mutex::new(waits);
+            let (task, ran) = once(&executor, named, now(), move || {
+                waits.lock().unwrap().recv_timeout(LONG).is_ok()
+            });
+            let before: u64 = seen("run = 'falseUPDATE'").parse().unwrap();
+            wait_until("a renewal", || {
+                seen("run = 'falseUPDATE'").parse::<u64>().unwrap() > before + 1
+            });
+            go_on.send(()).unwrap();
+            assert_eq!(ran.recv(), Ok(true));
+            task.join().unwrap();
+            wait_until("its end", || seen("run = 'trueUPDATE'") != "0");
+        }
+        assert_eq!(seen("run = 'falseINSERT'"), "1");
+        assert_eq!(seen(&format!("commit <> '{held}'")), "0", "with {asked}");
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::{
 
 use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
-    HistoryFilter, JobId, JobOutcome, JobQueue, JobRun, JobState, Jobs, Postgres, PostgresQueue,
+    HistoryFilter, JobFilter, JobId, JobOutcome, JobQueue, JobRun, JobState, Jobs, Postgres,
+    PostgresQueue, aligned,
 };
 use rustix::process::Signal;
 
@@ -337,14 +338,20 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
     });
 }
 
-/// Each of the callers that wait for a key has the connection for a moment, so that others have their answers in time.
+/// Each of the callers that wait for a key has the connection for a moment, so that others have their answers in time, and each tick its
+/// job.
 #[test]
 fn hundreds_that_wait_for_a_key_hold_up_no_other_caller() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let limit = Duration::from_secs(10);
-    let queue =
-        opened(|| Jobs::new().open(postgres(&executor, &server.url()).request_timeout(limit)));
+    let (tick, ticks) = std::sync::mpsc::channel();
+    let queue = opened(|| {
+        let tick = tick.clone();
+        let jobs = Jobs::new().on(move |_: &JobRun, _: Tick| Ok(tick.send(())?));
+        let jobs = jobs.every(aligned(Duration::from_millis(200)), Tick {});
+        jobs.open(postgres(&executor, &server.url()).request_timeout(limit))
+    });
     crate::support::block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
@@ -355,6 +362,8 @@ fn hundreds_that_wait_for_a_key_hold_up_no_other_caller() {
         for number in 401..=420 {
             job(number).enqueue().unwrap();
         }
+        ticks.try_iter().for_each(drop);
+        (0..5).for_each(|_| receive(&ticks, "the job of a tick"));
         drop(blocked);
         transaction.rollback().await.unwrap();
     });
@@ -578,7 +587,13 @@ fn a_row_that_is_refused_keeps_no_claim_without_an_answer() {
 
 /// A table that is locked for two leases: the sweep and the ends wait for it, and the heartbeat does not. The claims stand.
 #[test]
-fn a_lock_on_the_history_loses_no_claim() {
+fn a_lock_on_a_table_loses_no_claim() {
+    for lock in ["punctual.job_run in share mode", "punctual.job in access exclusive mode"] {
+        outlives_a_lock(lock);
+    }
+}
+
+fn outlives_a_lock(lock: &str) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(2);
     let (tell, told) = std::sync::mpsc::channel();
@@ -602,11 +617,14 @@ fn a_lock_on_the_history_loses_no_claim() {
     crate::support::block_on(async {
         let (mut client, other) = (server.connect().await, server.connect().await);
         let transaction = client.transaction().await.unwrap();
-        transaction.batch_execute("lock table punctual.job_run in share mode").await.unwrap();
-        other.batch_execute(&format!(
-            "update punctual.job set claim = nextval('punctual.job_claim'), claimed_at = now(), worker = 'dead 1', attempts = 1
-              where id = {}", dead.id
-        )).await.unwrap();
+        transaction.batch_execute(&format!("lock table {lock}")).await.unwrap();
+        let dies = format!(
+            "set lock_timeout = '100ms'; update punctual.job set claim = nextval('punctual.job_claim'), claimed_at = now(), \
+             worker = 'dead 1', attempts = 1 where id = {}",
+            dead.id
+        );
+        let is_written = other.batch_execute(&dies).await.is_ok();
+        assert_eq!(is_written, lock.contains("job_run"), "a job can be written beside the lock");
         beats_async(&server, std::process::id(), 30).await;
         transaction.rollback().await.unwrap();
     });
@@ -657,22 +675,45 @@ fn a_payload_without_an_encoding_fails_alone() {
     );
 }
 
-/// A list or a count that takes long is on a connection of its own.
+/// A look that takes long is on a connection of its own: a list, a count, the history.
 #[test]
 fn a_look_holds_up_no_enqueue() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let limit = Duration::from_secs(10);
-    let queue =
-        opened(|| Jobs::new().open(postgres(&executor, &server.url()).request_timeout(limit)));
+    // No superuser, whom a policy would not concern.
+    opened(|| Postgres::on(&executor, server.url()).migrate());
+    server.sql("create role app login");
+    server.sql(&crate::rights::documented_grants());
+    let url = server.url().replace("user=punctual", "user=app");
+    let queue = opened(|| Jobs::new().open(postgres(&executor, &url).request_timeout(limit)));
+    queue.after(LONG, Work { number: 1, millis: 0 }).enqueue().unwrap();
+    server.sql("alter table punctual.job enable row level security");
+    server.sql(
+        "create policy slow on punctual.job using (case when current_query() like any (array[ \
+         '%coalesce(waiting, 0)%', '%case when $9 then payload%']) then pg_sleep(3600) is not null else true end)",
+    );
     server.sql("alter table punctual.job_run rename to kept");
     server.sql("insert into punctual.kept (job, name, attempt, machine, began, outcome) values (1, 'work', 1, 'm', now(), 'succeeded')");
     server.sql("create view punctual.job_run as select kept.* from punctual.kept, (select pg_sleep(3600) offset 0) as slow");
-    let look = queue.history_async(&HistoryFilter::default());
-    let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
-    wait_until("the look reads", || server.value(sleeps) == "1");
-    queue.after(LONG, Work { number: 2, millis: 0 }).enqueue().unwrap();
-    drop(look);
+    server.sql("grant select on punctual.job_run to app");
+    let beside = || {
+        let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+        wait_until("the look reads", || server.value(sleeps) == "1");
+        queue.after(LONG, Work { number: 2, millis: 0 }).enqueue().unwrap();
+        server.sql(
+            "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'",
+        );
+    };
+    let list = queue.list_async(&JobFilter::default());
+    beside();
+    list.wait(LONG).unwrap_err();
+    let counts = queue.counts_async();
+    beside();
+    counts.wait(LONG).unwrap_err();
+    let history = queue.history_async(&HistoryFilter::default());
+    beside();
+    history.wait(LONG).unwrap_err();
 }
 
 /// The clock of a machine is `ahead` of the server's by so many seconds: by an hour, for which no test waits.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The grants, as the page on the queue says them.
-fn documented_grants() -> String {
+pub(crate) fn documented_grants() -> String {
     let source = include_str!("../../src/postgres/settings.rs");
     let lines = source.lines().map(|line| line.trim_start_matches("///").trim());
     let grants: Vec<_> = lines.filter(|line| line.starts_with("grant ")).collect();
