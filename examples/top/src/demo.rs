@@ -11,6 +11,7 @@ use punctual::{
 use crate::{
     board::{Board, Snapshot},
     feed::Feed,
+    options::Options,
     server, work,
 };
 
@@ -27,16 +28,13 @@ const fn ms(count: u64) -> Duration {
 
 impl Demo {
     /// Starts the executor. It has no tasks if other programs do the work that is shown.
-    pub(crate) fn start(
-        is_manual: bool,
-        has_tasks: bool,
-    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let manual = is_manual.then(ManualClock::new);
+    pub(crate) fn start(options: &Options) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let manual = options.is_manual.then(ManualClock::new);
         let clock = manual.clone().map_or_else(Clock::system, Clock::from);
         let board = Board::new(&clock);
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2).clock(clock);
         let executor = board.watch(builder).build()?;
-        let tasks = if has_tasks { submit(&executor)? } else { Vec::new() };
+        let tasks = if options.database.is_none() { submit(&executor)? } else { Vec::new() };
         let demo = Self { executor, manual, board, tasks };
         demo.advance(Duration::ZERO);
         Ok(demo)
@@ -113,5 +111,23 @@ fn submit(executor: &Handle) -> Result<Vec<TaskHandle>, RejectedExecutionError> 
 fn work(time: Duration) {
     if let Some(task) = current_task() {
         let _ = task.token().sleep(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Beside the jobs of a database there are no tasks, since none of them would be that database's.
+    #[test]
+    fn a_database_has_no_invented_tasks() {
+        for database in [None, Some("host=/tmp".to_owned())] {
+            let has_tasks = database.is_none();
+            let demo = Demo::start(&Options { database, ..Options::default() }).expect("it starts");
+            assert_eq!(
+                (demo.tasks().is_empty(), demo.executor.statistics().submitted == 0),
+                (!has_tasks, !has_tasks)
+            );
+        }
     }
 }

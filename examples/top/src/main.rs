@@ -82,7 +82,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error + Send + Sync>> {
     })?;
     // Before the executor is made, whose own hook then comes first and calls this one.
     screen::keep_panics_off();
-    let demo = Demo::start(options.is_manual, options.database.is_none())?;
+    let demo = Demo::start(options)?;
     if options.is_plain || !has_terminal() {
         plain::run(&demo, options, &stop)
     } else {

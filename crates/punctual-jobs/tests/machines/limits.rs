@@ -59,12 +59,17 @@ fn enqueue(server: &Server, jobs: i64, millis: u64) {
 }
 
 /// Three machines with clocks that differ, of which one is killed and one is frozen, again and again. Before each time more is
-/// enqueued, so that each of them has something to run.
+/// enqueued, so that each of them has something to run. From the second half on a transaction is open, whose snapshot has the server keep
+/// each row that ends.
 pub(crate) fn trouble(server: &Server, word: &str, enqueue: impl Fn()) {
     let lease = format!("lease={}", LEASE.as_millis());
     let start = |number, ahead| start_ordered(server, number, ahead, &lease);
     let mut machines = [start(0, 0), start(1, 7), start(2, -7)];
-    for round in 0..size(2, 20) {
+    let (rounds, mut snapshot) = (size(2, 20), None);
+    for round in 0..rounds {
+        if round == rounds / 2 {
+            snapshot = Some(server.pin_snapshot());
+        }
         enqueue();
         let frozen = round % 2;
         machines[frozen].wait_for(word);
@@ -79,6 +84,7 @@ pub(crate) fn trouble(server: &Server, word: &str, enqueue: impl Fn()) {
         machines[frozen].signal(Signal::CONT);
     }
     drained(server);
+    drop(snapshot);
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn no_job_is_lost_when_machines_are_killed_and_the_server_restarts() {
     let span = size(Duration::from_secs(4), Duration::from_secs(60));
     scatter(&queue, jobs, span, 10);
     let mut said = Vec::new();
-    let kills = size(3, 30);
+    let (kills, mut snapshot) = (size(3, 30), None);
     for kill in 0..kills {
         let number = kill as usize % 3;
         // At whichever moment of its work, and not before it has some.
@@ -96,9 +96,12 @@ fn no_job_is_lost_when_machines_are_killed_and_the_server_restarts() {
         machines.insert(number, start(&server, number));
         if kill == kills / 2 {
             server.restart_immediate();
+            // From here on the server keeps each row that ends.
+            snapshot = Some(server.pin_snapshot());
         }
     }
     drained(&server);
+    drop(snapshot);
     said.extend(machines.into_iter().flat_map(Replica::end));
     let runs = begins(&said);
     assert_eq!(runs.len() as i64, jobs, "none is lost");

@@ -10,6 +10,7 @@ use std::{
 };
 
 use rustix::process::{Signal, kill_process};
+use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::{
@@ -233,6 +234,19 @@ impl Server {
     /// Runs SQL, and returns its first value.
     pub(crate) fn value(&self, text: &str) -> String {
         self.sql(text).first().expect("a row")[0].clone()
+    }
+
+    /// Opens a transaction that keeps its snapshot, so that the server keeps each row that ends from now on. It is open until this is
+    /// dropped.
+    pub(crate) fn pin_snapshot(&self) -> (Client, Runtime) {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            let client = connect(&self.url()).await.unwrap();
+            let begin = "begin isolation level repeatable read; select count(*) from pg_class";
+            client.batch_execute(begin).await.unwrap();
+            client
+        });
+        (client, runtime)
     }
 
     pub(crate) fn connect(&self) -> impl Future<Output = Client> {
