@@ -184,7 +184,7 @@ impl Builder {
         self
     }
 
-    /// Sets the size of the threads' stacks in bytes; the default is that of [`std::thread::Builder::stack_size`].
+    /// Sets the size of the threads' stacks in bytes; by default [std](std::thread::Builder::stack_size) decides.
     #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_size = Some(bytes);
@@ -448,7 +448,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As for [`build`](Self::build), except that nothing is started that could fail.
+    /// As for [`build`](Self::build), but never [`ConfigError::Spawn`], since it starts no thread.
     #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
     pub fn build_driven(mut self) -> Result<DrivenExecutor, ConfigError> {
         self.config.is_driven = true;

@@ -22,7 +22,7 @@ use crate::{
 /// An executor that starts no thread: it runs its tasks when it is called. For event loops, games, simulators, and
 /// targets that have one thread. [`Builder::build_driven`](crate::Builder::build_driven) makes one.
 ///
-/// Its methods are those of [`Handle`], to which it dereferences, and handles may be used in any thread. In place
+/// It has the methods of [`Handle`], to which it dereferences, and handles may be used in any thread. In place
 /// of a worker and the timer thread, the thread that owns it calls [`run_due`](Self::run_due), and asks it [how
 /// long it may sleep](Self::time_until_next):
 ///

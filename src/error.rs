@@ -463,7 +463,7 @@ impl Error for ConfigError {
 ///
 /// * **A task waits for itself**: for its own end, or for the end of its own executor or [group](crate::Group). A
 ///   thread that is shutting down an executor, or starting a worker of it, counts as one of its tasks.
-/// * **No worker is left that could run it**: a worker waits without a limit for a task of its own executor, all others
+/// * **No worker can run it**: a worker waits without a limit for a task of its own executor, all others
 ///   already wait likewise, and no more can be started. The thread of a [`DrivenExecutor`](crate::DrivenExecutor) is
 ///   its only worker.
 ///

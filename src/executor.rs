@@ -4,7 +4,7 @@
 //! does not keep the executor running. The executor dereferences to its handle, so the methods that they share are
 //! defined once. A function that only schedules can take a `&Handle`, and then accepts either type.
 
-// In the order of use: rustdoc shows the `impl` blocks of these modules in this order, before those of this file.
+// In the order of use: rustdoc shows the `impl` blocks of these modules in this order, before its own.
 mod submitting;
 
 mod stopping;
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay. Java:
-/// `ScheduledThreadPoolExecutor`. Its methods are those of [`Handle`], to which it dereferences. The [front
+/// `ScheduledThreadPoolExecutor`. It has the methods of [`Handle`], to which it dereferences. The [front
 /// page](crate) has an example.
 ///
 /// # Dropping it stops it

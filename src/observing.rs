@@ -103,7 +103,7 @@ impl Builder {
     /// Sets the callback for runs that take longer than they [should](crate::TaskBuilder::warn_after). It is called
     /// once for each, while the run goes on, with no lock held, on a thread that watches this executor; if that thread
     /// is late, on the worker, when the body has returned. It should be short, since reports of other runs wait for it.
-    /// A panic in it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does
+    /// A panic in it is reported, with the source [`SlowRun`](crate::FailureSource::SlowRun). The executor does
     /// not wait for it when it terminates.
     ///
     /// ```
@@ -132,7 +132,7 @@ impl Builder {
     /// wait has doubled, until a worker takes a task.
     ///
     /// The callback is called like that for [slow runs](Self::on_slow_run), but always on a watching thread, and may
-    /// submit tasks. A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback.
+    /// submit tasks. A panic in it is reported, with the source [`Starvation`](crate::FailureSource::Starvation).
     /// The watch checks at most once per `after`, and not while a worker is idle.
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(

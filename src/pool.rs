@@ -11,14 +11,14 @@
 //!
 //! | part | what it owns | under which lock |
 //! |---|---|---|
-//! | [`queue`](crate::queue) | the pending tasks | those of the stripes, the ready list and the waiters |
+//! | [`queue`](crate::queue) | the pending tasks | the stripes', the ready list's and the waiters' |
 //! | [`Capacity`] | the bound on pending tasks, and the submitters that wait for room | its own |
 //! | [`Rejections`] | the handler for tasks that are not admitted, and the counts of such tasks | one around the handler |
 //! | [`Workers`] | the list of workers, the reasons why idle ones stay, and what workers wait for | the roster's, and the join registry's |
 //! | [`Spawner`] | the thread factory, and the settings of new threads | one around the factory |
 //! | [`Lifecycle`] | the pool's phase, what holds up termination, and which threads act for the pool | its own; the threads' roles are in thread-locals |
 //! | [`Policies`] | which tasks a shutdown keeps | none |
-//! | [`Groups`](crate::feature) | weak references to the live groups | that of their list |
+//! | [`Groups`](crate::feature) | weak references to the live groups | their list's |
 //! | [`PoolExtensions`] | the state of the features: the list of groups, and the timer threads with their queue | the list's, and the queue's |
 //! | [`Callbacks`] | the hooks and decorators of the builder; they never change | none |
 //!
@@ -34,8 +34,7 @@
 //! | [`shutdown`] | stop, tidy, and wait for the end |
 //! | this file | cancel a task, and take out or move its entry |
 //!
-//! Lock order: the locks of the roster, of the lifecycle and of a task come before those of the queue
-//! (`docs/locks.md`).
+//! Lock order: the locks of the roster, of the lifecycle and of a task come before the queue's (`docs/locks.md`).
 //!
 //! # Cancelling
 //!
@@ -53,7 +52,7 @@
 //!
 //! The entry of a live task moves on request ([`feature::control`](crate::feature) says what that means for the task),
 //! when the task's wait for its group or its gate ends, and when a timer is reset. Unless the entry is a timer's, the
-//! moving thread takes the task's lock before those of the queue, as does a worker that queues a task again. After
+//! moving thread takes the task's lock before the queue's, as does a worker that queues a task again. After
 //! `stop` or `shutdown_now`, a request has no effect. In a closed queue an entry can only move earlier, because the
 //! shutdown decides by the deadlines in the queue which tasks to cancel.
 //!

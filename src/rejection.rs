@@ -306,9 +306,8 @@ impl RejectedExecutionHandler for DiscardOldestPolicy {
 }
 
 /// Blocks the submission until there is room. It fails if there is none in time, if the executor or the task's
-/// [group](crate::Group) is shut down, and at once on one of the executor's own workers, which may be the one that
-/// has to make the room. Java has no such policy. [`Builder::max_pending`](crate::Builder::max_pending) has an
-/// example.
+/// [group](crate::Group) is shut down, and at once on one of the executor's own workers, which may be the one that has
+/// to make the room. Java has no such policy. [`Builder::max_pending`](crate::Builder::max_pending) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPolicy {
     timeout: Duration,

@@ -9,7 +9,7 @@
 //! Between two changes of a zone's offset, a moment is the time shown minus the offset. So the walk goes from one such
 //! [`Stretch`] of time to the next, and searches each for a match with the [fields]. Only the changes are special:
 //!
-//! * **A stretch begins with a gap** if its offset is greater than that of the stretch before: the clock skips some
+//! * **A stretch begins with a gap** if its offset is greater than the offset before: the clock skips some
 //!   times. With [`Missing::Next`], the stretch begins with one run if a skipped time or the first time shown matches.
 //! * **A stretch begins with a fold** if its offset is less: the clock shows some times again. With [`Repeated::First`]
 //!   they are left out of this stretch, and with [`Repeated::Last`] out of the stretch before.

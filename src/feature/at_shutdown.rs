@@ -11,7 +11,7 @@
 
 use crate::{CancelReason, entry::Requeue, task::Task};
 
-/// What a graceful [shutdown](crate::Handle::shutdown) does to one task, or to those of a group, whatever the
+/// What a graceful [shutdown](crate::Handle::shutdown) does to one task or to a group's tasks, whatever the
 /// executor's policies are; see [`TaskBuilder::on_shutdown`](crate::TaskBuilder::on_shutdown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

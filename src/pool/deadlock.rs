@@ -73,7 +73,7 @@ impl Pool {
         self.register_join(awaited()).map(Some)
     }
 
-    /// Adds the calling worker's wait to the registry. If no worker is left that could end it, starts one or fails.
+    /// Adds the calling worker's wait to the registry. If no other worker could end it, starts one or fails.
     pub(super) fn register_join(
         self: &Arc<Self>,
         awaited: Arc<Awaited>,

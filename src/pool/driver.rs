@@ -241,7 +241,7 @@ impl Drop for Driver {
 struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,
-    /// What [`Parker::works_for`] was before; `None` if the thread already worked for `clock`.
+    /// The former value of [`Parker::works_for`]; `None` if the thread already worked for `clock`.
     before: Option<usize>,
 }
 

@@ -192,7 +192,7 @@ impl Lifecycle {
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// True once a task has been submitted that a shutdown cannot judge by its kind alone.
+    /// True once the pool has had a task that a shutdown cannot judge by its kind alone.
     has_exceptions: AtomicBool,
 }
 

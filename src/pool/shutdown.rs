@@ -251,7 +251,7 @@ impl Pool {
     }
 
     /// Takes the unwanted tasks out of the closed queue, each by its deadline at the time of its removal. Whatever else
-    /// keeps a task never changes, and is behind the task's lock, which comes before those of the queue. So this asks
+    /// keeps a task never changes, and is behind the task's lock, which comes before the queue's. So this asks
     /// each task beforehand, and misses no task that another thread is moving. A task that is queued later was admitted
     /// as kept.
     fn remove_unwanted(

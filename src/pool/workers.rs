@@ -59,12 +59,12 @@
 //! If no more workers have started than are wanted, the surplus worker must not leave a task behind, and no thread may
 //! rely on that worker while it leaves. Each side writes before it reads ([`queue::waiters`](crate::queue)):
 //!
-//! | the submission, or the taking worker | the retiring worker |
+//! | the submitter, or the worker that took a task | the retiring worker |
 //! |---|---|
 //! | 1. puts the task into the queue, or stops being idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! A stripe's lock orders the steps of a submission; those of a taking worker are sequentially consistent. A worker
+//! A stripe's lock orders the submitter's steps; the steps of the other worker are sequentially consistent. A worker
 //! that asks whether it may retire still counts as waiting in the queue, so no other thread starts a worker in its
 //! place. If it retires, it leaves the queue under the lock of this module, so no thread that counts under that lock
 //! still counts it as idle.

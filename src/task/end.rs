@@ -6,7 +6,7 @@
 //! 1. It does the work that the extensions have deferred, such as work for other tasks.
 //! 2. It cancels the task's token if the task timed out.
 //! 3. It wakes the waiters.
-//! 4. It drops user values: those of the extensions, and last the closure, or a result that no call will take.
+//! 4. It drops user values: first the extensions' values, and last the closure, or a result that no call will take.
 //!
 //! The waiters are woken before the drops because the drop of a captured executor joins its workers, one of which may
 //! be waiting for this very task. The task's entry leaves the queue last, so the pool does not terminate before the

@@ -1,7 +1,7 @@
 //! Records an executor's runs, with a recorder for each thread, for each name that is kept apart, and for each group.
 //!
-//! Each thread has a [`Seat`], a thread-local with the thread's own recorder and those of the task name and the group
-//! that the thread recorded last. A thread contends for the lock of its own recorder only with a snapshot; threads
+//! Each thread has a [`Seat`], a thread-local with the thread's own recorder and the recorders of the task name and the
+//! group that it recorded last. A thread contends for the lock of its own recorder only with a snapshot; threads
 //! share the other two recorders. When a thread has ended, its recorder goes to the next new thread.
 //!
 //! A name's recorder records a run *instead of* the thread's recorder, and the total adds up the recorders of names and
@@ -95,7 +95,7 @@ impl Records {
         names.get(name).cloned()
     }
 
-    /// Returns the recorder of a group. If the group has none yet, makes one, and drops those of groups that are gone.
+    /// Returns the recorder of a group. If the group has none yet, makes one, and drops the dead groups' recorders.
     fn of_group(&self, name: &Arc<str>) -> Arc<Recorder> {
         let mut groups = locked(&self.groups);
         let address = Arc::as_ptr(name).addr();

@@ -1,7 +1,7 @@
 //! A task that waits in the queue: its plan, the requests to it, and how a change moves its entry.
 //!
 //! A [`Standing`] is plain data: when the planned run is, and what else callers have asked for. Together they determine
-//! when the entry is due. [`change_waiting`] derives a standing from the entry and the fields of `Control`, applies a
+//! when the entry is due. [`change_waiting`] derives one from the entry and the fields of `Control`, applies a
 //! [change](Change) to it, and moves the entry, in one step under the locks of the task and of the queue.
 
 use super::Change;
@@ -125,7 +125,7 @@ pub(super) fn change_waiting(
 }
 
 /// Completes a change once the entry has moved: keeps what the entry does not show, and tells the features. Returns
-/// `true` if the change had an effect. The tuple holds the old standing, the new one, and whether the plan leaves the
+/// `true` if the change had an effect. The tuple holds the old [`Standing`], the new one, and whether the plan leaves the
 /// wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,

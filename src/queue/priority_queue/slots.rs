@@ -8,8 +8,8 @@
 //!   far chunk    elements │ keys        the key is here, and nowhere else
 //! ```
 //!
-//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, as do
-//! those of each bucket; chunks with free places come first. An empty chunk is freed, unless it is the first of the
+//! Each chunk threads a free list through its unused positions or keys. The chunks of the near part form a ring, and so
+//! do each bucket's; chunks with free places come first. An empty chunk is freed, unless it is the first of the
 //! near part or the one that the calendar keeps. A chunk that begins a new ring starts small and is copied as it grows.
 
 use std::mem;
