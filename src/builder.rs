@@ -249,6 +249,17 @@ impl Builder {
         self.on_drop = policy;
         self
     }
+
+    /// Sets whether the span of each run stands under the `tracing` span in which its task was scheduled, which the
+    /// task then holds until it has ended. By default it stands under whatever span its worker is in. The run of a
+    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so each
+    /// [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span. While a
+    /// subscriber listens, this costs a task two allocations; without the feature `tracing` it changes nothing.
+    #[doc(alias = "instrument")]
+    pub fn submitter_span(mut self, follow: bool) -> Self {
+        self.config.submitter_span = follow;
+        self
+    }
 }
 
 /// # Callbacks
@@ -405,20 +416,7 @@ impl Builder {
     }
 }
 
-/// # Observing
-impl Builder {
-    /// Sets whether the span of each run stands under the `tracing` span in which its task was scheduled, which the
-    /// task then holds until it has ended. By default it stands under whatever span its worker is in. The run of a
-    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so each
-    /// [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span. While a
-    /// subscriber listens, this costs a task two allocations; without the feature `tracing` it changes nothing.
-    #[doc(alias = "instrument")]
-    pub fn submitter_span(mut self, follow: bool) -> Self {
-        self.config.submitter_span = follow;
-        self
-    }
-}
-
+/// # Building
 impl Builder {
     /// Builds the executor. Starts no thread and does not block, unless the core is to be
     /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being started.

@@ -78,6 +78,7 @@ pub struct DelayQueue<T> {
     id: u64,
 }
 
+/// # Inserting, changing and closing
 impl<T> DelayQueue<T> {
     /// Returns an empty queue on the system's monotonic clock.
     #[must_use]
@@ -350,7 +351,7 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// Inspecting the elements that are in the queue, and removing some of them.
+/// # Inspecting and filtering
 ///
 /// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every inspection copies
 /// one consistent state under the lock, and the caller uses the copy outside the lock. A clone is the only code of a

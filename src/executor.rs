@@ -1,25 +1,13 @@
 //! The public face of the crate: the executor, which owns a pool, and the handle, which uses it.
-//!
-//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to clone and
-//! does not keep the executor running. The executor dereferences to its handle, so the methods that they share are
-//! defined once. A function that only schedules can take a `&Handle`, and then accepts either type.
-
-// In the order of use: rustdoc shows the `impl` blocks of these modules in this order, before its own.
-mod submitting;
-
-mod stopping;
-
-mod statistics;
+//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to clone and does
+//! not keep the executor running. The executor dereferences to its handle, so the methods that they share are defined
+//! once. A function that only schedules can take a `&Handle`, and then accepts either type.
 
 use std::{fmt, io, ops::Deref, time::Duration};
 
-pub use self::{
-    statistics::{ExecutorState, PendingTask, RunningTask, Statistics},
-    stopping::{DropPolicy, Termination},
-};
 use crate::{
-    CancelReason, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskHandle,
-    ThreadFactory, WaitGuard, WouldDeadlock,
+    CancelReason, ConfigError, DropPolicy, Observer, RejectedExecutionHandler, ScheduledFuture,
+    TaskHandle, ThreadFactory, WaitGuard, WouldDeadlock,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::SnapshotEntry,
     sync::Arc,
@@ -76,9 +64,9 @@ use crate::{
 /// | [`DropPolicy::ShutdownNow`] | cancelled, and so is what is due | cancelled | no |
 #[doc(alias("ScheduledExecutorService", "newScheduledThreadPool", "thread_pool", "scheduler"))]
 pub struct ScheduledThreadPoolExecutor {
-    handle: Handle,
+    pub(crate) handle: Handle,
     /// `None` if a method that consumed the executor has left nothing for the drop to do.
-    on_drop: Option<DropPolicy>,
+    pub(crate) on_drop: Option<DropPolicy>,
 }
 
 impl ScheduledThreadPoolExecutor {
@@ -210,8 +198,7 @@ impl Handle {
 
 /// # What Java has as well
 ///
-/// The settings that can be read and changed while the executor works, and the methods that are seldom needed here:
-/// a cancelled task is out of the queue, and [`statistics`](Self::statistics) has all counts in one snapshot.
+/// The settings that can change while the executor works, and the methods that are seldom needed here.
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.
     #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]
@@ -344,7 +331,7 @@ impl Handle {
         self.pool().workers.count(|_| ()).1
     }
 
-    /// Returns [`Statistics::active`]: how many tasks are running. Java: `getActiveCount`.
+    /// Returns [`Statistics::active`](crate::Statistics::active): how many tasks are running. Java: `getActiveCount`.
     #[doc(alias = "getActiveCount")]
     pub fn active_count(&self) -> usize {
         self.statistics().active

@@ -1,8 +1,6 @@
-//! Features that use only the public names of the crate.
-//!
-//! `tests/proof/doors` proves this: it compiles the same files outside the crate. So a user can copy a file and change
-//! the feature. The methods that offer [`pace`] and [`together`] are here; those that offer [`observe`] are in
-//! `observing.rs`.
+//! Features that use only the public names of the crate: `tests/proof/doors` compiles the same files outside the crate.
+//! So a user can copy a file and change the feature. The methods that offer [`pace`] and [`together`] are here; those
+//! that offer [`observe`] are in `observing.rs`.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
@@ -18,6 +16,7 @@ use crate::{
     TaskOutput,
 };
 
+/// # Many calls, one run
 impl TaskBuilder<'_> {
     /// Gives the task an [`Extender`], which puts off its next run with one atomic operation: for a timeout that is
     /// often extended. Set a [gate](Self::gate) before this call: it is asked about the runs that the extender lets
@@ -92,7 +91,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Methods that submit several closures in one call.
+/// # Many tasks at once
 impl Handle {
     /// Submits the closures, blocks until all have ended, and returns their futures in the order of the closures. Java:
     /// `invokeAll`.

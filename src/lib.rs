@@ -146,28 +146,39 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+// rustdoc shows the `impl` blocks of a type in the order of these lines, so this is the order of use.
 // Layer 4: the public interface.
 mod builder;
 pub mod delay_queue;
+mod future;
+mod submitting;
+
+mod stopping;
+
+mod inspecting;
+mod task_builder;
+// Layer 2: the task, whose context comes before its features.
+mod task;
+// Layer 3: the features, which only some tasks have.
+mod feature;
+// Layer 4: on public names alone; and last the executor, with what Java has as well.
+mod timer;
+
+mod extra;
+mod observing;
+
 mod driven;
 mod executor;
-mod extra;
-mod future;
-mod observing;
-mod task_builder;
-mod timer;
-// Layer 3: what only some tasks have; the pool of workers; the types that it hands out and accepts.
+// Layer 3: the pool of workers; the types that it hands out and accepts.
 mod drained;
-mod feature;
 mod pool;
 mod rejection;
 mod shutdown_report;
 mod thread_factory;
-// Layer 2: the queue and the task, which do not know each other; the cancellation token, limits and schedules.
+// Layer 2: the queue, which does not know the task; the cancellation token, limits and schedules.
 mod limit;
 mod queue;
 mod schedule;
-mod task;
 mod token;
 pub mod trigger;
 // Layer 1: time, waiting, user code, errors, counts, events.
@@ -192,10 +203,7 @@ pub use crate::{
     error::{
         CancelReason, ConfigError, Failure, FailureKind, RejectionReason, TaskError, WouldDeadlock,
     },
-    executor::{
-        DropPolicy, ExecutorState, Handle, PendingTask, RunningTask, ScheduledThreadPoolExecutor,
-        Statistics, Termination,
-    },
+    executor::{Handle, ScheduledThreadPoolExecutor},
     extra::{
         observe::{SlowRun, Starvation},
         pace::{Debounced, Extender, Throttled},
@@ -207,6 +215,7 @@ pub use crate::{
     },
     future::{ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
+    inspecting::{ExecutorState, PendingTask, RunningTask, Statistics},
     limit::{Limit, LimitReached},
     pool::WaitGuard,
     rejection::{
@@ -215,6 +224,7 @@ pub use crate::{
     },
     schedule::MissedRuns,
     shutdown_report::{Grace, ShutdownReport, TaskSummary},
+    stopping::{DropPolicy, Termination},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
         Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, current_task,

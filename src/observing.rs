@@ -91,6 +91,7 @@ fn tell_slow(hooks: &Hooks, it: &SlowRun, callback: Option<&Callback<OnSlowRun>>
     }
 }
 
+/// # Observing
 impl Builder {
     /// Sets how long a run may take before it is reported, for all tasks without a [setting of their
     /// own](crate::TaskBuilder::warn_after), which explains it. By default there is no such time. With it, a task is no
@@ -166,6 +167,7 @@ impl Builder {
     }
 }
 
+/// # Observing
 #[cfg(feature = "histograms")]
 impl Handle {
     /// Returns how late tasks started and how long they took, overall and by name; `None` unless
@@ -199,9 +201,8 @@ impl Handle {
     /// The page on observing in the repository lists the name, type, labels and meaning of each metric; they change
     /// only with a new major version. Groups have [metrics of their own](Group::publish_metrics).
     ///
-    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is
-    /// called for two dozen series, and for forty more where there are histograms. Blocks as long as the recorder
-    /// does.
+    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is called
+    /// for two dozen series, and for forty more where there are histograms. Blocks as long as the recorder does.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;

@@ -12,7 +12,8 @@ use std::{
 
 pub(crate) use self::launching::{execute, schedule};
 use crate::{
-    Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, ScheduledFuture, TaskOutput,
+    Backoff, FailurePolicy, Handle, MissedRuns, RejectedExecutionError, ScheduledFuture,
+    TaskOutput,
     feature::{AtShutdown, Requested, ShutdownPolicy},
     pool::PoolRefs,
     schedule::Schedule,
@@ -139,6 +140,14 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
+    /// Returns a handle to the task's executor, for code that is passed a builder. Costs one reference count.
+    pub fn handle(&self) -> Handle {
+        Handle { pool_refs: Arc::clone(self.pool_refs) }
+    }
+}
+
+/// # Submitting
+impl TaskBuilder<'_> {
     /// Submits the task: see [`Handle::execute`](crate::Handle::execute).
     #[track_caller]
     pub fn execute(

@@ -1,7 +1,6 @@
 //! Async timers: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and [`timeout`](Handle::timeout), on any
-//! runtime or without one.
-//!
-//! Timers are entries of the executor's own queue, beside its tasks, so they are as exact as tasks, and cost as much.
+//! runtime or without one. Timers are entries of the executor's own queue, beside its tasks, so they are as exact as
+//! tasks, and cost as much.
 //!
 //! ```text
 //!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker calls the last waker
@@ -40,6 +39,7 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
+/// # Timers
 impl Handle {
     /// Returns a future that completes `duration` after this call, and never earlier; `Duration::MAX` means never. Does
     /// not block. The future enters the queue at its first poll, and dropping it removes it. Costs as much as a task:

@@ -34,6 +34,7 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
+/// # Taking
 impl<T> DelayQueue<T> {
     /// Takes the next element that expires; blocks until there is one. Returns `None` once the queue
     /// is [closed](Self::close) and empty. Java: `take`.

@@ -118,6 +118,7 @@ impl<G: RunGate + ?Sized> RunGate for Arc<G> {
     }
 }
 
+/// # Gate, group and time limit
 impl TaskBuilder<'_> {
     /// Sets a gate. Before each run of the task, the worker asks it whether the run takes place: see
     /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a

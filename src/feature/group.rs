@@ -103,6 +103,7 @@ pub struct Group {
     pub(crate) state: Arc<GroupState>,
 }
 
+/// # Groups
 impl Handle {
     /// Describes a group of this executor's tasks, which [`build`](GroupBuilder::build) makes. Several groups may have
     /// the same name.

@@ -10,7 +10,7 @@ use std::{
 use crate::root;
 
 /// The modules of its own layer that a module uses. Apart from these it uses lower layers and itself.
-const BESIDE: [(&str, &[&str]); 22] = [
+const BESIDE: [(&str, &[&str]); 25] = [
     ("id", &["sync"]),
     ("time", &["unwind"]),
     ("wait", &["time", "unwind"]),
@@ -27,11 +27,14 @@ const BESIDE: [(&str, &[&str]); 22] = [
     ("drained", &["feature"]),
     ("rejection", &["drained", "pool"]),
     ("pool", &["drained", "feature", "rejection", "shutdown_report", "thread_factory"]),
-    ("task_builder", &["future"]),
-    ("driven", &["executor"]),
-    ("builder", &["driven", "executor", "observing"]),
-    ("executor", &["future", "task_builder"]),
-    ("extra", &["builder", "executor", "future", "task_builder"]),
+    ("task_builder", &["executor", "future"]),
+    ("driven", &["executor", "stopping"]),
+    ("builder", &["driven", "executor", "observing", "stopping"]),
+    ("executor", &["future", "inspecting", "stopping"]),
+    ("submitting", &["executor", "future", "task_builder"]),
+    ("stopping", &["executor"]),
+    ("inspecting", &["executor", "future"]),
+    ("extra", &["builder", "executor", "future", "inspecting", "task_builder"]),
     ("timer", &["executor"]),
     ("observing", &["builder", "executor", "extra"]),
 ];

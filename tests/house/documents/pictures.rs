@@ -23,7 +23,7 @@ const WRITTEN: [&str; 3] = ["lateness", "schedule-and-cancel", "top"];
 /// nothing else, or the variants are among the names.
 const ENUMERATIONS: [(&str, &str, &str, bool); 3] = [
     ("task-states", "src/task/state.rs", "TaskState", true),
-    ("pool-states", "src/executor/statistics.rs", "ExecutorState", true),
+    ("pool-states", "src/inspecting.rs", "ExecutorState", true),
     ("pool-states", "src/pool/lifecycle.rs", "Phase", false),
 ];
 

@@ -2,10 +2,9 @@
 
 use std::{error::Error, time::Duration};
 
-use super::Handle;
 use crate::{
-    Backoff, Clock, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput,
-    Trigger, sync::Arc, task_builder, trigger::Due,
+    Backoff, Clock, Handle, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    TaskOutput, Trigger, task_builder, trigger::Due,
 };
 
 /// # Submitting
@@ -340,12 +339,5 @@ impl Handle {
     /// ```
     pub fn clock(&self) -> &Clock {
         self.pool().clock()
-    }
-}
-
-impl TaskBuilder<'_> {
-    /// Returns a handle to the task's executor, for code that is passed a builder. Costs one reference count.
-    pub fn handle(&self) -> Handle {
-        Handle { pool_refs: Arc::clone(self.pool_refs) }
     }
 }

@@ -1,9 +1,8 @@
 //! The observable state of an executor: the numbers of its workers and tasks in one consistent snapshot, and the
-//! running and the pending tasks. The `serde` forms of task ids and pending tasks are here too.
-//!
-//! The counts of workers, tasks and runs are read under the lock of the workers and all locks of the queue, taken in
-//! that order. So during this read, no worker is added or removed, and no task is admitted, taken, queued again or
-//! removed. A task that has been taken, and is neither counted as ended nor back in the queue, is *active*:
+//! running and the pending tasks. The `serde` forms of task ids and pending tasks are here too. The counts of workers,
+//! tasks and runs are read under the lock of the workers and all locks of the queue, taken in that order. So during
+//! this read, no worker is added or removed, and no task is admitted, taken, queued again or removed. A task that has
+//! been taken, and is neither counted as ended nor back in the queue, is *active*:
 //!
 //! ```text
 //!   active = taken − requeued − ended        (each worker counts the ends of tasks: `crate::statistics`)
@@ -19,9 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Handle;
 use crate::{
-    TaskHandle, TaskId, TaskSummary,
+    Handle, TaskHandle, TaskId, TaskSummary,
     pool::{Phase, Pool, PoolRef},
     queue::{SnapshotEntry, in_order},
     sync::Arc,

@@ -1,9 +1,7 @@
 //! Stopping an executor, by a method or by dropping its owner, and waiting for termination. The pool implements the
-//! shutdown protocol (`pool::shutdown`).
-//!
-//! The methods of [`Handle`] begin a shutdown, wait for termination, and say whether the executor was shut down or has
-//! terminated. A method that consumes the owner removes the owner's [`DropPolicy`], so the owner's drop does nothing.
-//! Any other drop follows the policy, or [`DropPolicy::ShutdownNow`] while the thread panics.
+//! shutdown protocol (`pool::shutdown`). A method that consumes the owner removes the owner's [`DropPolicy`], so the
+//! owner's drop does nothing. Any other drop follows the policy, or [`DropPolicy::ShutdownNow`] while the thread
+//! panics.
 
 use std::{
     future::Future,
@@ -13,9 +11,8 @@ use std::{
     time::Duration,
 };
 
-use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    DrainedTasks, Grace, Limit, ShutdownReport, WouldDeadlock,
+    DrainedTasks, Grace, Handle, Limit, ScheduledThreadPoolExecutor, ShutdownReport, WouldDeadlock,
     pool::{Phase, Pool},
     sync::Arc,
     wait::Place,
