@@ -54,7 +54,17 @@ type Params = [(&'static str, u64)];
 
 /// All goals, in the order of the report.
 pub(super) fn goals() -> Vec<Goal> {
-    [calls(), running(), lateness(), hand_off(), delay_queue(), under_load(), timers()].concat()
+    [
+        calls(),
+        running(),
+        lateness(),
+        hand_off(),
+        delay_queue(),
+        under_load(),
+        timers(),
+        against_named(),
+    ]
+    .concat()
 }
 
 fn goal(
@@ -213,16 +223,45 @@ fn timers() -> Vec<Goal> {
     goals
 }
 
+/// The goals that name the peer which was ahead when they were set.
+fn against_named() -> Vec<Goal> {
+    let named = |peer, step, metric, params: &Params, bound| {
+        goal(step, metric, params, One(peer, Figure::new(step, metric, params)), bound)
+    };
+    let (ns, windows) = ("ns_per_op", "pipelined_per_s");
+    let mut goals = Vec::new();
+    for pending in [1_000, 100_000, 1_000_000] {
+        let params = [("P", pending), ("T", 1)];
+        goals.push(named("jdk17-stpe-roc", "w1", ns, &params, AtMost(1.0)));
+    }
+    goals.extend([
+        named("jdk25-stpe-roc", "w7", ns, &[("T", 1)], AtMost(1.2)),
+        named("asio", "w3-zero", "tasks_per_s", &[("W", 1)], AtLeast(1.05)),
+        named("naive", "w6", "gap_ping_p50", &[], AtMost(1.0)),
+        named("async-io", "w6", windows, &[], AtLeast(1.1)),
+        named("hhwt", "w6", windows, &[], AtLeast(1.1)),
+        named(FORK_JOIN, "w6", windows, &[], AtLeast(0.8)),
+        goal("w13", "cancel_p50", &[], BestOf(STPE), AtMost(1.3)),
+    ]);
+    goals
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Yardstick, goals};
-    use crate::roster::is_yardstick;
+    use crate::roster::{ROSTER, is_yardstick};
 
     #[test]
     fn all_peers_that_a_goal_names_exist() {
         for goal in goals() {
-            if let Yardstick::BestOf(names) = goal.measured_by {
-                assert!(names.iter().all(|name| is_yardstick(name)), "{names:?}");
+            match goal.measured_by {
+                Yardstick::BestOf(names) => {
+                    assert!(names.iter().all(|name| is_yardstick(name)), "{names:?}");
+                }
+                Yardstick::One(name, _) => {
+                    assert!(ROSTER.iter().any(|peer| peer.name == name), "{name}");
+                }
+                Yardstick::BestPeer | Yardstick::Unit => {}
             }
         }
     }
