@@ -55,6 +55,7 @@ mod opening;
 mod past;
 mod pauses;
 mod postgres_queue;
+mod refused;
 mod results;
 mod running;
 mod schedules;

@@ -418,10 +418,10 @@ impl JobStatement<'_> {
     }
 
     fn tell(&mut self) -> Answer {
-        let (worker, known) = (self.parameters.text(1), self.parameters.int8s(2));
+        let (worker, known) = (self.parameters.text(1), self.parameters.int8s(4));
         let mut picked = self.unlocked(|id, row| {
             let is_its = row.worker.as_ref() == Some(&worker);
-            let is_dead = !row.worker.as_ref().is_some_and(|it| self.is_alive(it, 3, 4));
+            let is_dead = !row.worker.as_ref().is_some_and(|it| self.is_alive(it, 2, 3));
             row.untold
                 && !row.waits()
                 && row.claim.is_none()

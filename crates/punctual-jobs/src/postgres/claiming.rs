@@ -29,6 +29,7 @@ macro_rules! claim {
             $which,
             " and ordering_key is null and claim is null and attempts < max_attempts
        and name = kind.name and priority = kind.priority and run_at <= now() and (run_at, id) > (kind.last, kind.last_id)
+       and id <> all($8)
      order by run_at, id limit $3 for update skip locked) job
    where exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
    limit $3
@@ -43,7 +44,7 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key,
     };
 }
 
-/// $1 names, $2 worker, $3 how many, $4 priorities, $5 to $7 behind which jobs: claims jobs without a key, of the first name and
+/// $1 names, $2 worker, $3 how many, $4 priorities, $5 to $7 behind which jobs, $8 which not: claims jobs without a key, of the first name and
 /// priority first. A worker whose lease is over gets none: the next sweep would take them for those of a dead process.
 ///
 /// It looks at no job before the one with the moment $5 (in microseconds since the year 2000, null for none) and the id $6, and
@@ -56,7 +57,7 @@ pub(crate) const CLAIM: &str = claim!("limit_key = ''");
 /// The same for jobs with a limit key.
 pub(crate) const CLAIM_KEYED: &str = claim!("limit_key <> ''");
 
-/// $1 names, $2 worker, $3 how many, $4 after which ordering key: claims the first job of each that follows.
+/// $1 names, $2 worker, $3 how many, $4 after which ordering key, $5 which jobs not: claims the first job of each that follows.
 ///
 /// Fails with a violation of `job_turn` if a job of the same key was enqueued for an earlier moment, and claimed, after
 /// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:

@@ -6,7 +6,8 @@
 //!
 //! A constraint or a trigger of the program's own may refuse a row, and then the server refuses the whole statement. The ends are
 //! written in halves until the row is alone. Its claim stays this machine's, so that the job does not run again, and its slot is free;
-//! the event names the job, and each heartbeat asks once more, until the cause is mended or this machine ends.
+//! the event names the job, its row gets the error unless that is refused too, and each heartbeat asks once more, until the cause
+//! is mended or this machine ends. Then the job runs again.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,6 @@ use super::{
     claims::Claimed,
     connection::{AskError, Param},
     machine::Machine,
-    settings::QueueEvent,
     statements,
 };
 use crate::{
@@ -160,11 +160,14 @@ impl Machine {
                 }
                 unwritten.soon = held;
             }
-            Err(error) if error.is_of_one_row() => match &all[..] {
+            Err(error) if error.is_refusal() => match &all[..] {
                 [alone] => {
-                    let (id, error) = (alone.job.id, with_sources(&error));
-                    let error = format!("the end of the job {id}: {error}");
-                    self.report(QueueEvent::ServerRefused { error });
+                    self.report_refused("the end of the job", alone.job.id, &error);
+                    let (id, claim, error) = (alone.job.id, alone.job.claim, with_sources(&error));
+                    let error = format!("the end of the run was refused: {error}");
+                    // If this is refused as well, the event says it alone.
+                    let note: [Param<'_>; 3] = [&id, &claim, &error];
+                    drop(self.work.ask(statements::NOTE_REFUSED, &note).await);
                     unwritten.refused = all;
                 }
                 _ => {

@@ -30,15 +30,28 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_postgres::Row;
 
 use super::{
-    connection::AskError, dead::Dead, limiting, machine::Machine, settings::QueueEvent, statements,
+    connection::{AskError, Param},
+    dead::Dead,
+    limiting,
+    machine::Machine,
+    refused::Picks,
+    settings::QueueEvent,
+    statements,
     unanswered::Unanswered,
 };
-use crate::{JobId, job::with_sources};
+use crate::JobId;
 
 /// The error of an attempt whose process has died.
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
+
+const FORGET: Picks = (statements::FORGET, "a worker that is forgotten,");
+const FORGET_BUCKETS: Picks = (limiting::FORGET_BUCKETS, "a bucket that is forgotten,");
+
+/// How many rows a statement changes at most. What is left has its turn at the next heartbeat.
+const MOST: usize = 10_000;
 
 /// Beats until it is aborted.
 pub(super) async fn beat_on(machine: Arc<Machine>) {
@@ -90,9 +103,10 @@ impl Machine {
         self.expect(self.look_at_workers(took).await);
         if rounds % 16 == 0 {
             let Dead { workers, untils } = self.watch.lock().dead();
-            self.expect(self.pulse.ask(statements::FORGET, &[&workers, &untils]).await);
+            let dead: [Param<'_>; 2] = [&workers, &untils];
+            self.expect(self.ask_all(&self.pulse, FORGET, &dead, MOST, drop).await);
             if self.definitions.kinds.values().any(|kind| kind.limits.has_window()) {
-                self.expect(self.pulse.ask(limiting::FORGET_BUCKETS, &[]).await);
+                self.expect(self.ask_all(&self.pulse, FORGET_BUCKETS, &[], MOST, drop).await);
             }
         }
         self.expect(self.sweep().await);
@@ -106,34 +120,20 @@ impl Machine {
         }
     }
 
-    /// Frees the claims whose answers were lost. If the server refuses, this frees each alone, as [`sweep`](Self::sweep) does.
+    /// Frees the claims whose answers were lost. If the server refuses, this frees each alone.
     async fn free_lost(&self, lost: &[(i64, i64)]) -> Result<(), AskError> {
-        match self.free(lost).await {
-            Err(error) if error.is_of_one_row() => {}
-            freed => return freed,
-        }
-        for claim in lost {
-            let freed = self.free(std::slice::from_ref(claim)).await;
-            self.report_if_refused("a claim without an answer, of the job", claim.0, freed)?;
+        match (self.free(lost).await, lost) {
+            (Err(error), [(id, _)]) if error.is_refusal() => {
+                self.report_refused("a claim without an answer, of the job", *id, &error);
+            }
+            (Err(error), _) if error.is_refusal() => {
+                for claim in lost {
+                    Box::pin(self.free_lost(std::slice::from_ref(claim))).await?;
+                }
+            }
+            (freed, _) => return freed,
         }
         Ok(())
-    }
-
-    /// Reports a row that the server has refused.
-    fn report_if_refused(
-        &self,
-        what: &str,
-        id: i64,
-        answer: Result<(), AskError>,
-    ) -> Result<(), AskError> {
-        match answer {
-            Err(error) if error.is_of_one_row() => {
-                let error = format!("{what} {id}: {}", with_sources(&error));
-                self.report(QueueEvent::ServerRefused { error });
-                Ok(())
-            }
-            answer => answer,
-        }
     }
 
     pub(super) async fn beat(&self) -> Result<(), AskError> {
@@ -189,33 +189,18 @@ impl Machine {
         Ok(())
     }
 
-    /// Frees the jobs of dead workers. If the server refuses, this frees each job alone: a trigger or a constraint of the program's own
-    /// may refuse one row, which stays as it is, and is reported.
+    /// Frees the jobs of dead workers.
     async fn sweep(&self) -> Result<(), AskError> {
-        match self.sweep_some(None).await {
-            Err(error) if error.is_of_one_row() => {}
-            swept => return swept,
-        }
-        let Dead { workers, untils } = self.watch.lock().dead();
-        for row in self.pulse.ask(statements::DEAD, &[&workers, &untils]).await? {
-            let id: i64 = row.get(0);
-            self.report_if_refused(
-                "a job of a dead process,",
-                id,
-                self.sweep_some(Some(id)).await,
-            )?;
-        }
-        Ok(())
-    }
-
-    async fn sweep_some(&self, alone: Option<i64>) -> Result<(), AskError> {
         let keeps = self.settings.history.is_some();
         let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
+        let picks = (statement, "a job of a dead process,");
         let Dead { workers, untils } = self.watch.lock().dead();
-        for row in self.pulse.ask(statement, &[&DIED, &workers, &untils, &alone]).await? {
-            let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
-            self.definitions.outcomes.note_lost(row.get(0), attempts);
-        }
-        Ok(())
+        let note = |rows: Vec<Row>| {
+            for row in rows {
+                let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
+                self.definitions.outcomes.note_lost(row.get(0), attempts);
+            }
+        };
+        self.ask_all(&self.pulse, picks, &[&DIED, &workers, &untils], MOST, note).await
     }
 }

@@ -197,7 +197,7 @@ macro_rules! ordered_waits {
 
 /// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many slots the kind has or null, $6 from which slot on,
 /// $7 how many slots each limit key has or null, $8 and $9 how many tokens the kind's bucket has, and after how many
-/// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 priorities: claims jobs without an ordering
+/// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 priorities, $13 which jobs not: claims jobs without an ordering
 /// key. The key with the highest `turn` was served last. If it claims none for lack of a token, or because another machine is
 /// claiming jobs of this kind, there is one row without an id, which says after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken
 /// one of the slots: to be asked again.
@@ -228,7 +228,7 @@ pub(crate) const CLAIM_TURNS: &str = concat!(
     cross join lateral (
       select id from @schema.job
        where coalesce(rest > 0, true) and name = $1 and priority = level.priority and limit_key = walk.key and run_at <= now()
-         and ordering_key is null and claim is null and attempts < max_attempts
+         and id <> all($13) and ordering_key is null and claim is null and attempts < max_attempts
          order by run_at, id limit 1 for update skip locked
     ) can_begin
    limit (select most from room)
@@ -240,7 +240,7 @@ pub(crate) const CLAIM_TURNS: &str = concat!(
     from served cross join lateral (
       select id, run_at from @schema.job
        where name = $1 and priority = served.priority and limit_key = served.key and run_at <= now()
-         and ordering_key is null and claim is null and attempts < max_attempts
+         and id <> all($13) and ordering_key is null and claim is null and attempts < max_attempts
          order by run_at, id limit least((most + keys - 1) / keys, rest) for update skip locked
     ) job
 )",
@@ -257,7 +257,7 @@ pub(crate) const CLAIM_TURNS: &str = concat!(
     )
 );
 
-/// The same for the first jobs of ordering keys, $4 after which. Fails as
+/// The same for the first jobs of ordering keys, $4 after which, $12 which jobs not. Fails as
 /// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does as well.
 pub(crate) const CLAIM_FIRST_LIMITED: &str = concat!(
 "with recursive ",
@@ -277,7 +277,7 @@ room!(),
    cross join lateral ",
     rest!("job.limit_key"),
     " taken
-   where job.name = $1 and job.run_at <= now() and coalesce(rest > 0, true)
+   where job.name = $1 and job.run_at <= now() and job.id <> all($12) and coalesce(rest > 0, true)
      and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
    limit (select most from room)
 ), picked as materialized (
@@ -290,10 +290,5 @@ room!(),
 claiming!(ordered_waits!(), ordered_waits!())
 );
 
-/// Removes buckets that have been full for a while, some at a time: one that is not there is full.
-pub(crate) const FORGET_BUCKETS: &str = "\
-delete from @schema.job_bucket b using (
-  select name, is_of_key, limit_key, burst, gap_us from @schema.job_bucket
-   where tat < now() - interval '1 minute' limit 10000 for update skip locked) full_ones
- where (b.name, b.is_of_key, b.limit_key, b.burst, b.gap_us)
-     = (full_ones.name, full_ones.is_of_key, full_ones.limit_key, full_ones.burst, full_ones.gap_us)";
+/// $1 how many, $2 which not: removes buckets that have been full for a while. One that is not there is full.
+pub(crate) const FORGET_BUCKETS: &str = include_str!("sql/forget_buckets.sql");

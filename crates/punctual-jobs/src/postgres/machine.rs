@@ -19,6 +19,7 @@ use super::{
     coming::Coming,
     connection::{Address, AskError, Connection},
     dead::Watch,
+    refused::Refused,
     schedules::Definition,
     settings::{QueueEvent, Settings},
     statements::{GREETING, GREETING_OF_VERBS, GREETING_OF_WORK, STORE},
@@ -55,6 +56,8 @@ pub(super) struct Machine {
     pub(super) watch: Mutex<Watch>,
     pub(super) telling: Telling,
     unheard: Unheard,
+    /// The rows that the statements leave out.
+    pub(super) refused: Mutex<Refused>,
     /// Wakes the worker to look for jobs.
     pub(super) wake: Notify,
     /// When a job is due that a notification has told of.
@@ -116,6 +119,7 @@ impl Machine {
             watch: Mutex::default(),
             telling: Telling::default(),
             unheard: Unheard::default(),
+            refused: Mutex::default(),
             wake: Notify::new(),
             coming: Coming::default(),
             stop: CancellationToken::new(),
@@ -158,7 +162,7 @@ impl Machine {
 
     /// Tells the user of a statement without an answer, or one that the server has refused.
     pub(super) fn report_failure(&self, error: &AskError) {
-        let is_refused = error.is_of_the_rows();
+        let is_refused = error.is_refusal();
         let error = with_sources(error);
         self.report(if is_refused {
             QueueEvent::ServerRefused { error }

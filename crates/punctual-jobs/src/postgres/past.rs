@@ -16,18 +16,15 @@ use tokio_postgres::Row;
 use super::{
     connection::{AskError, Param},
     machine::Machine,
+    refused::Picks,
     results::PRUNE_RESULTS,
 };
 use crate::{HistoryFilter, JobId, JobOutcome, PastRun, queue::history::PAGE};
 
 /// $1 job, $2 kind, $3 schedule, $4 run before which, $5 how many.
-const HISTORY: &str = "\
-select id, job, name, key, schedule, tick, attempt, machine, began, ended, outcome, error from @schema.job_run
- where ($1 is null or job = $1) and ($2 is null or name = $2) and ($3 is null or schedule = $3)
-   and ($4 is null or id < $4)
- order by id desc limit $5";
+const HISTORY: &str = include_str!("sql/history.sql");
 
-/// $1 for how many seconds runs are kept. One row: how many are gone.
+/// $1 for how many seconds runs are kept, $2 how many, $3 which not. One row: how many are gone.
 const PRUNE: &str = include_str!("sql/prune.sql");
 
 const PRUNED_AT_MOST: i64 = 1000;
@@ -48,10 +45,12 @@ pub(super) async fn prune_on(machine: Arc<Machine>) {
     loop {
         if let Some(keep) = keep {
             // A century: what is longer is no interval of the server's.
-            machine.prune(PRUNE, &[&keep.as_secs_f64().min(3.2e9)]).await;
+            machine
+                .prune((PRUNE, "a run that is pruned,"), &[&keep.as_secs_f64().min(3.2e9)])
+                .await;
         }
         if has_results {
-            machine.prune(PRUNE_RESULTS, &[]).await;
+            machine.prune((PRUNE_RESULTS, "the result of the job"), &[]).await;
         }
         sleep(pause).await;
     }
@@ -59,10 +58,15 @@ pub(super) async fn prune_on(machine: Arc<Machine>) {
 
 impl Machine {
     /// Has rows removed until there are few. What fails is made up for by the next look.
-    async fn prune(&self, statement: &str, params: &[Param<'_>]) {
-        let is_to_go_on =
-            |rows: Vec<Row>| rows.first().is_some_and(|row| row.get::<_, i64>(0) >= PRUNED_AT_MOST);
-        while self.ticking.ask(statement, params).await.is_ok_and(is_to_go_on) {}
+    async fn prune(&self, picks: Picks, params: &[Param<'_>]) {
+        let is_full = |rows: &[Row]| rows.first().map(|row| row.get(0)) == Some(PRUNED_AT_MOST);
+        loop {
+            match self.ask_in_parts(&self.ticking, picks, (params, &[]), 1000).await {
+                Ok((rows, is_all)) if !is_all || is_full(&rows) => {}
+                Err(error) if error.is_refusal() => return self.report_failure(&error),
+                _ => return,
+            }
+        }
     }
 
     pub(super) async fn past_runs(&self, filter: HistoryFilter) -> Result<Vec<PastRun>, AskError> {

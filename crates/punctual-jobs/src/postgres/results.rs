@@ -14,19 +14,10 @@ use super::{
 use crate::{JobId, JobState, JobValue, QueueError, QueueFuture};
 
 /// $1 id. One row: whether it runs, how many attempts it has had and how many it has, its last error, and its result.
-const STATE: &str = "\
-select j.claim is not null, j.attempts, j.max_attempts, j.last_error,
-  (select value from @schema.job_result where job = $1 and until > clock_timestamp())
-  from (select) one left join @schema.job j on j.id = $1";
+const STATE: &str = include_str!("sql/state.sql");
 
-/// One row: how many results are gone whose time is over.
-pub(super) const PRUNE_RESULTS: &str = "\
-with old as (
-  select job from @schema.job_result where until < clock_timestamp() order by until limit 1000 for update skip locked
-), gone as (
-  delete from @schema.job_result r using old where r.job = old.job returning 1
-)
-select count(*) from gone";
+/// $1 how many, $2 of which jobs not. One row: how many results are gone whose time is over.
+pub(super) const PRUNE_RESULTS: &str = include_str!("sql/prune_results.sql");
 
 impl Machine {
     pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {

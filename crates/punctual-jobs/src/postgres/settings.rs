@@ -100,8 +100,10 @@ pub enum QueueEvent {
         error: String,
     },
     /// The server has refused a statement of the queue because of a row, a right or a table: a constraint or a trigger that
-    /// the program or a person has added, for instance. It is asked again, and will be refused until that is mended. Other rows go on
-    /// where the statement is about one.
+    /// the program or a person has added, for instance. It is asked again, and will be refused until that is mended. If the server refuses
+    /// it for one row, whatever the code of the error, the others go on, and the row is tried again: the end of a run at each
+    /// heartbeat, with an event each time, and anything else after a pause that grows to a minute, with one event. The end that is
+    /// refused leaves its error in the row of the job, which a list shows as the last error of a job that runs.
     ServerRefused {
         /// The error, in words.
         error: String,

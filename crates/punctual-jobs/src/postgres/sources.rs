@@ -33,12 +33,18 @@ use super::{
     frontier::{Frontier, LEVELS, Mark},
     limiting,
     machine::Machine,
-    statements,
+    refused::Picks,
+    statements::{self, MARKED_AT_MOST},
 };
 use crate::job::job_limit::{JobWindow, Limits};
 
 /// How often a claim is asked again that another machine has spoiled.
 const AGAIN: u32 = 3;
+
+/// After how long the worker looks again where it knows that there may be more. It is not so short that machines do nothing but look.
+const SOON: Duration = Duration::from_millis(1);
+
+const MARK: Picks = (statements::MARK_DUE, "a mark, of the job");
 
 pub(super) struct Sources {
     machine: Arc<Machine>,
@@ -193,9 +199,13 @@ impl Sources {
             let has_several = self.ranked().count() > 1;
             let ranked = self.ranked().filter(|_| has_several);
             let names: Vec<_> = ranked.flat_map(|source| &source.names).copied().collect();
-            let rows = self.machine.work.ask_prepared(statements::MARK_DUE, &[&names]).await?;
-            let Some(row) = rows.first() else { break };
-            self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
+            let (rows, is_all) = self
+                .machine
+                .ask_in_parts(&self.machine.work, MARK, (&[&names], &[]), MARKED_AT_MOST)
+                .await?;
+            self.marks = !is_all;
+            let Some(row) = rows.first() else { continue };
+            self.marks |= row.get::<_, i64>(0) == MARKED_AT_MOST as i64;
             self.has_keyed |= row.get::<_, bool>(1);
             let found: Vec<i64> = row.get(2);
             let is_there =
@@ -246,26 +256,14 @@ impl Source {
         claim: &mut Claim,
     ) -> Result<(), AskError> {
         let begins = self.frontier.begins(&self.names, priorities);
-        let more = claim.more();
-        let asked = Instant::now();
-        let rows = claim
-            .ask(
-                statement,
-                &[
-                    &begins.names,
-                    &claim.machine.worker,
-                    &more,
-                    &begins.priorities,
-                    &begins.micros,
-                    &begins.ids,
-                    &begins.ages,
-                ],
-            )
-            .await?
-            .unwrap_or_default();
+        let (more, asked) = (claim.more(), Instant::now());
+        let behind: [Param<'_>; 4] =
+            [&begins.priorities, &begins.micros, &begins.ids, &begins.ages];
+        let answer = claim.ask(statement, &begins.names, &behind).await?;
+        let (rows, is_all) = answer.unwrap_or_default();
         let mark = |row: &Row| (row.get(10), Mark { micros: row.get(11), id: row.get(0) });
         let marks: Vec<_> = rows.iter().map(mark).collect();
-        self.frontier.note(&begins, asked, &marks, (rows.len() as i64) < more);
+        self.frontier.note(&begins, asked, &marks, is_all && rows.len() < more);
         claim.rows.extend(rows);
         Ok(())
     }
@@ -291,12 +289,9 @@ impl Source {
             let rows = if is_limited {
                 self.ask_limited(limiting::CLAIM_FIRST_LIMITED, None, claim).await?
             } else {
-                claim
-                    .ask(
-                        claiming::CLAIM_FIRST,
-                        &[&self.names, &claim.machine.worker, &claim.more(), &self.last_key],
-                    )
-                    .await?
+                let behind: [Param<'_>; 1] = [&self.last_key];
+                let answer = claim.ask(claiming::CLAIM_FIRST, &self.names, &behind).await?;
+                answer.map(|(rows, _)| rows)
             };
             let Some(rows) = rows else { return Ok(()) };
             let served = rows.iter().filter_map(|row| row.get::<_, Option<String>>(7)).max();
@@ -326,10 +321,7 @@ impl Source {
         let burst = |window: Option<JobWindow>| window.map(|it| i64::from(it.burst));
         let gap = |it: JobWindow| i64::try_from(it.gap).unwrap_or(i64::MAX);
         let (of_kind, of_key) = (self.limits.kind.window, self.limits.key.window);
-        let params: [Param<'_>; 11] = [
-            &self.names[0],
-            &claim.machine.worker,
-            &claim.more(),
+        let params: [Param<'_>; 8] = [
             &self.last_key,
             &count(self.limits.kind.at_once),
             &first_slot(&claim.machine.worker),
@@ -340,12 +332,12 @@ impl Source {
             &of_key.map(gap),
         ];
         let params: Vec<_> = params.into_iter().chain(priorities).collect();
-        let Some(mut rows) = claim.ask(statement, &params).await? else { return Ok(None) };
+        let answer = claim.ask(statement, &self.names[0], &params).await?;
+        let Some((mut rows, _)) = answer else { return Ok(None) };
         rows.retain(|row| {
             let again = row.get::<_, Option<i64>>(12);
             let again = again.map(|us| Duration::from_micros(us.try_into().unwrap_or(0)));
-            // It is not so short that machines do nothing but look.
-            claim.look_again_after(again.map(|again| again.max(Duration::from_millis(1))));
+            claim.look_again_after(again.map(|again| again.max(SOON)));
             again.is_none()
         });
         Ok(Some(rows))
@@ -353,8 +345,8 @@ impl Source {
 }
 
 impl Claim {
-    fn more(&self) -> i64 {
-        (self.most - self.rows.len()) as i64
+    fn more(&self) -> usize {
+        self.most - self.rows.len()
     }
 
     fn is_full(&self) -> bool {
@@ -365,16 +357,25 @@ impl Claim {
         self.again = self.again.into_iter().chain(pause).min();
     }
 
-    /// Asks a claim. `None` if others have spoiled it each time.
+    /// Asks a claim, with what is behind the names, the worker and the limit. Returns its rows, and `false` if there may be more, for which the
+    /// worker then looks soon. `None` if others have spoiled it each time.
     async fn ask(
-        &self,
+        &mut self,
         statement: &'static str,
-        params: &[Param<'_>],
-    ) -> Result<Option<Vec<Row>>, AskError> {
+        names: Param<'_>,
+        behind: &[Param<'_>],
+    ) -> Result<Option<(Vec<Row>, bool)>, AskError> {
+        let picks = (statement, "a claim, of the job");
         for _ in 0..=AGAIN {
-            match self.machine.work.ask_prepared(statement, params).await {
+            let params: (&[Param<'_>], _) = (&[names, &self.machine.worker], behind);
+            let asked = self.machine.ask_in_parts(&self.machine.work, picks, params, self.more());
+            match asked.await {
                 Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {}
-                answer => return answer.map(Some),
+                answer => {
+                    let (rows, is_all) = answer?;
+                    self.look_again_after((!is_all).then_some(SOON));
+                    return Ok(Some((rows, is_all)));
+                }
             }
         }
         Ok(None)

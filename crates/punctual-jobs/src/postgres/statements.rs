@@ -100,20 +100,16 @@ pub(crate) const OWN: &str =
 /// one that is corrected a little: within it moments that come twice are ticks once.
 pub(crate) const TICK: &str = include_str!("sql/tick.sql");
 
-/// $1 names. Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job
+/// $1 names, $2 how many, $3 which jobs not. Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job
 /// with a limit key, of whatever kind, is due; and which priorities other than the usual one the jobs of these kinds have that wait without
 /// an ordering key, due or not.
 pub(crate) const MARK_DUE: &str = include_str!("sql/mark_due.sql");
 
-pub(crate) const MARKED_AT_MOST: i64 = 1000;
+pub(crate) const MARKED_AT_MOST: usize = 1000;
 
-/// The error of a claim that is freed because its answer was lost. It is for the history: the job keeps the error of its last run.
-macro_rules! unanswered {
-    () => {
-        "the answer to the claim was lost, and nothing has run"
-    };
-}
-pub(crate) const UNANSWERED: &str = unanswered!();
+/// The error of a claim that is freed because its answer was lost. It is for the history: the job keeps the error of its last run, which
+/// `sql/ending.sql` sees to.
+pub(crate) const UNANSWERED: &str = "the answer to the claim was lost, and nothing has run";
 
 macro_rules! end {
     ($columns:literal, $history:literal) => {
@@ -128,43 +124,9 @@ macro_rules! end {
             "
     from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
    for update of j skip locked
-), gone as (
-  delete from @schema.job j using ended, standing
-   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
-  returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes
-), stored as (
-  insert into @schema.job_result (job, value, until)
-  select ended.id, value, clock_timestamp() + make_interval(secs => keep)
-    from ended join gone on gone.claim = ended.claim where how = 'ran' and value is not null
-  on conflict (job) do update set value = excluded.value, until = excluded.until
-), kept as (
-  update @schema.job j set claim = null, claimed_at = null,
-    worker = case when discards then j.worker end, untold = discards,
-    attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
-    max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
-    last_error = case when how = 'freed' and not discards then last_error
-      when error = '",
-            unanswered!(),
-            "' then coalesce(last_error, error) else coalesce(error, last_error) end,
-    run_at = coalesce(now() + make_interval(secs => delay), run_at),
-    due = due and how = 'freed'
-    from ended, standing
-   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null or how = 'freed' as wakes, j.untold as is_discarded
 )",
             $history,
-            ", told as (
-  select @notify('') from (select wakes from gone union all select wakes from kept) all_of_them
-   where wakes limit 1
-)
-select ended.claim, case
-    when kept.is_discarded then 'discarded'
-    when kept.claim is not null then 'waiting'
-    when gone.claim is not null then 'gone'
-    when exists (select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) then 'held'
-    else 'lost' end,
-  (select count(*) from told)
-  from ended left join gone on gone.claim = ended.claim left join kept on kept.claim = ended.claim"
+            include_str!("sql/ending.sql")
         )
     };
 }
@@ -194,6 +156,9 @@ pub(crate) const END_WITH_HISTORY: &str = end!(
 )"
 );
 
+/// $1 job, $2 claim, $3 why the server has refused the end of the run.
+pub(crate) const NOTE_REFUSED: &str = include_str!("sql/note_refused.sql");
+
 /// $1 worker, $2 lease in seconds: the worker lives.
 pub(crate) const BEAT: &str = "\
 insert into @schema.job_worker (id, until, lease_us)
@@ -203,63 +168,30 @@ on conflict (id) do update set until = excluded.until, lease_us = excluded.lease
 /// $1 worker
 pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
 
-/// Whether the worker of the job j has left, or is one of these [dead](super::dead) ones and was not heard of since.
-macro_rules! is_dead {
-    ($workers:literal, $untils:literal) => {
-        concat!(
-            "not exists (
-     select 1 from @schema.job_worker w where w.id = j.worker and not exists (
-       select 1 from unnest(",
-            $workers,
-            "::text[], ",
-            $untils,
-            "::timestamptz[]) as dead(id, until) where dead.id = w.id and dead.until = w.until))"
-        )
-    };
-}
-
-/// $1 dead workers, $2 their moments: forgets those that ended long ago without a word.
-pub(crate) const FORGET: &str = "\
-delete from @schema.job_worker w using unnest($1::text[], $2::timestamptz[]) as dead(id, until)
- where dead.id = w.id and dead.until = w.until and w.until < now() - interval '1 hour'";
-
-/// $1 dead workers, $2 their moments: the ids of the jobs that [`SWEEP`] would free. In no order: each is reached at some time, however many are refused.
-pub(crate) const DEAD: &str = concat!(
-    "select id from @schema.job j where claim is not null and ",
-    is_dead!("$1", "$2"),
-    " order by random()"
-);
+/// $1 dead workers, $2 their moments, $3 how many, $4 which not, by the hashes of their names: forgets those that ended long ago without
+/// a word.
+pub(crate) const FORGET: &str = include_str!("sql/forget.sql");
 
 macro_rules! sweep {
     ($columns:literal, $history:literal) => {
         concat!(
-            "with dead as (
+            "with picked as (
   select id, name, retired, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes",
             $columns,
             " from @schema.job j where claim is not null and ",
-            is_dead!("$2", "$3"),
-            " and ($4 is null or id = $4)
-   for update skip locked
+            include_str!("sql/is_dead.sql"),
+            " and id <> all($5)
+   order by id limit $4 for update skip locked
 ), gone as (
-  delete from @schema.job j using dead where j.id = dead.id and dead.retired
+  delete from @schema.job j using picked where j.id = picked.id and picked.retired
 )",
             $history,
-            ", swept as (
-  update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
-    cancelled = false, untold = j.attempts >= j.max_attempts,
-    run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
-    from dead where j.id = dead.id and not dead.retired returning j.run_at, j.attempts < j.max_attempts as waits
-), told as (
-  select @notify('') from dead where wakes limit 1
-), coming as (
-  select @notify('at ' || (extract(epoch from min(run_at)) * 1000000)::int8) from swept where waits having count(*) > 0
-)
-select name, count(*), (select count(*) from told) + (select count(*) from coming) from dead group by name"
+            include_str!("sql/sweeping.sql")
         )
     };
 }
 
-/// $1 error, $2 dead workers, $3 their moments, $4 a job if it is for that one alone: fails the attempts of these workers, and of those
+/// $1 error, $2 dead workers, $3 their moments, $4 how many, $5 which jobs not: fails the attempts of these workers, and of those
 /// that have left. Who [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
 /// told if one of them had an ordering key or a slot, for which another job may wait, and when the first of these jobs is due again.
 pub(crate) const SWEEP: &str = sweep!("", "");
@@ -270,29 +202,29 @@ pub(crate) const SWEEP_WITH_HISTORY: &str = sweep!(
     ", noted as (
   insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
   select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
-    coalesce(claimed_at, clock_timestamp()), 'lost', $1 from dead
+    coalesce(claimed_at, clock_timestamp()), 'lost', $1 from picked
 )"
 );
 
-/// $1 worker, $2 jobs that it is telling of, $3 dead workers, $4 their moments: discarded jobs that are to be told by this worker, some
-/// at a time. They are its own, and those of the dead.
+/// $1 worker, $2 dead workers, $3 their moments, $4 jobs that it is telling of, $5 how many, $6 which jobs not: discarded jobs that are to
+/// be told by this worker. They are its own, and those of the dead.
 pub(crate) const TELL: &str = concat!(
     "\
 with picked as (
   select id from @schema.job j
-   where untold and claim is null and attempts >= max_attempts and not id = any($2)
-     and (worker = $1 or ",
-    is_dead!("$3", "$4"),
-    ")
-   order by id limit 100 for update skip locked
+   where untold and claim is null and attempts >= max_attempts and not id = any($4)
+     and id <> all($6) and (worker = $1 or ",
+    include_str!("sql/is_dead.sql"),
+    "     )
+   order by id limit $5 for update skip locked
 )
 update @schema.job j set worker = $1 from picked where j.id = picked.id
 returning j.id, name, payload, attempts, coalesce(last_error, '')"
 );
 
-/// $1 worker, $2 jobs that it has told of, $3 after how many attempts: a job that was retried since and is discarded again
+/// $1 worker, $2 jobs that it has told of, $3 after how many attempts, $4 how many, $5 which jobs not: a job that was retried since and is discarded again
 /// is another one to tell of. The rows are those for which that is written down, or that are not this
-/// worker's any more; the others are held by a transaction.
+/// worker's any more; the others are held by a transaction, or left out.
 pub(crate) const TOLD: &str = include_str!("sql/told.sql");
 
 /// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of
@@ -303,3 +235,13 @@ pub(crate) const TOLD: &str = include_str!("sql/told.sql");
 pub(crate) const NEXT: &str = include_str!("sql/next.sql");
 
 pub(crate) const WORKERS: &str = "select id, until, lease_us from @schema.job_worker";
+
+#[cfg(test)]
+mod tests {
+    use super::{END, UNANSWERED};
+
+    #[test]
+    fn an_end_knows_the_error_of_a_claim_without_an_answer() {
+        assert!(END.contains(&format!("'{UNANSWERED}'")));
+    }
+}

@@ -19,12 +19,22 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
 
-use super::{connection::AskError, machine::Machine, statements, told::Told};
+use super::{
+    connection::{AskError, Param},
+    dead::Dead,
+    machine::Machine,
+    refused::Picks,
+    statements,
+    told::Told,
+};
 use crate::{
     DiscardedJob, JobId,
     job::payload::Payload,
     queue::{engine::Engine, handling::Handling},
 };
+
+const TELL: Picks = (statements::TELL, "the telling of the job");
+const TOLD: Picks = (statements::TOLD, "the note that was told of the job");
 
 /// The task that calls the callback.
 struct Call {
@@ -39,16 +49,16 @@ impl Machine {
     pub(super) async fn tell_of_discarded(&self) -> Result<(), AskError> {
         let _turn = self.telling.turn.lock().await;
         self.write_told().await?;
-        let known: Vec<i64> = self.telling.jobs.lock().keys().copied().collect();
-        let dead = self.watch.lock().dead();
-        for row in self
-            .pulse
-            .ask(statements::TELL, &[&self.worker, &known, &dead.workers, &dead.untils])
-            .await?
-        {
-            self.begin_telling(discarded(&row));
+        let Dead { workers, untils } = self.watch.lock().dead();
+        loop {
+            let known: Vec<i64> = self.telling.jobs.lock().keys().copied().collect();
+            let first: [Param<'_>; 4] = [&self.worker, &workers, &untils, &known];
+            let (rows, is_all) = self.ask_in_parts(&self.pulse, TELL, (&first, &[]), 100).await?;
+            rows.iter().for_each(|row| self.begin_telling(discarded(row)));
+            if is_all {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Tells of the untold discarded jobs, soon. What fails is made up for by a heartbeat.
@@ -80,12 +90,12 @@ impl Machine {
         if told.is_empty() {
             return Ok(());
         }
-        let written = self.pulse.ask(statements::TOLD, &[&self.worker, &told, &attempts]).await?;
-        let mut jobs = self.telling.jobs.lock();
-        for row in written {
-            jobs.remove(&row.get(0));
-        }
-        Ok(())
+        let forget = |written: Vec<Row>| {
+            let mut jobs = self.telling.jobs.lock();
+            jobs.retain(|id, _| written.iter().all(|row| row.get::<_, i64>(0) != *id));
+        };
+        let first: [Param<'_>; 3] = [&self.worker, &told, &attempts];
+        self.ask_all(&self.pulse, TOLD, &first, told.len(), forget).await
     }
 
     fn begin_telling(&self, discarded: DiscardedJob) {

@@ -2,7 +2,10 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use tokio_postgres::{Error, error::SqlState};
+use tokio_postgres::{
+    Error,
+    error::{DbError, SqlState},
+};
 
 use crate::{QueueError, queue::error::Source};
 
@@ -35,22 +38,18 @@ impl AskError {
         matches!(self, Self::Server(error) if error.code().is_some()) && !self.is_of_the_session()
     }
 
-    /// Returns `true` if the server has refused what the statement says, and will as long as the rows, the rights and the
-    /// tables are as they are: bad data, a violated constraint, an error of a trigger, missing rights.
-    pub(crate) fn is_of_the_rows(&self) -> bool {
-        self.class() == Some("42") || self.is_of_one_row()
-    }
-
-    /// Returns `true` if the server has refused what the statement does to a row, and may accept the same for another one. A missing
-    /// right or table is not of this kind.
-    pub(crate) fn is_of_one_row(&self) -> bool {
-        matches!(self.class(), Some("22" | "23" | "44" | "P0"))
-    }
-
-    /// Returns the class of the server's error.
-    fn class(&self) -> Option<&str> {
-        let Self::Server(error) = self else { return None };
-        error.code().and_then(|code| code.code().get(..2))
+    /// Returns `true` if the server has refused what the statement says, and will as long as the rows, the rights and the tables are as
+    /// they are. A trigger may choose any code, so each code counts but those by which the server itself says that the same may pass later:
+    /// those of connections (08, 28, 3D), of transactions that others have spoiled (40), of a lack of room (53), of an administrator
+    /// or a time-out (57), of its system (58), and of a lock. Nor does one of the indexes that have one claim at most for a turn or a slot: another machine was first.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let class = error.code().and_then(|code| code.code().get(..2));
+        let constraint = error.as_db_error().and_then(DbError::constraint);
+        self.is_of_the_statement()
+            && !self.may_pass()
+            && !matches!(class, Some("08" | "28" | "3D" | "40" | "53" | "57" | "58"))
+            && !matches!(constraint, Some("job_turn" | "job_slot" | "job_key_slot"))
     }
 
     /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.

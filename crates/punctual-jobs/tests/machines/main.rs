@@ -36,6 +36,7 @@ mod periodic;
 mod pinned;
 mod priorities;
 mod refusals;
+mod refused;
 mod results;
 mod rights;
 mod runs;

@@ -12,7 +12,7 @@ with recursive keys(name, key) as (
     select id, name, run_at from @schema.job
      where ordering_key = keys.key and claim is null and attempts < max_attempts
      order by run_at, id limit 1) job
-   where job.name = keys.name and job.run_at <= now()
+   where job.name = keys.name and job.run_at <= now() and job.id <> all($5)
      and not exists (select 1 from @schema.job o where o.ordering_key = keys.key and o.claim is not null)
      and exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
    limit $3

@@ -1,9 +1,10 @@
-with marked as (
-  update @schema.job set due = true where id in (
-    select id from @schema.job
-     where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due and run_at <= now()
-     order by run_at limit 1000 for update skip locked)
-  returning limit_key
+with picked as (
+  select id from @schema.job
+   where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due and run_at <= now()
+     and id <> all($3)
+   order by run_at limit $2 for update skip locked
+), marked as (
+  update @schema.job set due = true where id in (select id from picked) returning limit_key
 )
 select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
     select from @schema.job

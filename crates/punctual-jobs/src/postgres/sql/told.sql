@@ -1,10 +1,11 @@
 with told as (
   select * from unnest($2::int8[], $3::int4[]) as told(id, attempts)
-), free as (
+), picked as (
   select j.id from @schema.job j join told on j.id = told.id and j.attempts = told.attempts
-   where j.id = any($2) and untold and worker = $1 for update of j skip locked
+   where j.id = any($2) and untold and worker = $1 and j.id <> all($5)
+   order by j.id limit $4 for update of j skip locked
 ), written as (
-  update @schema.job j set untold = false, worker = null from free where j.id = free.id returning j.id
+  update @schema.job j set untold = false, worker = null from picked where j.id = picked.id returning j.id
 )
 select told.id from told
  where exists (select from written where written.id = told.id)
