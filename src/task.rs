@@ -104,7 +104,6 @@ use crate::{
     entry::{Requeue, Ticket, Timing},
     sync::Arc,
     time::Timestamp,
-    unwind::discard,
 };
 
 impl Task {
@@ -188,24 +187,18 @@ impl Task {
         self.with(|parts| parts.name())
     }
 
-    /// Queues the task again: for its next run, or for the same run if it was put off. Calls `enqueue` under the task's
-    /// lock.
+    /// Queues the task again: for its next run, or for the same run if it was put off. Calls `queue` under the task's
+    /// lock. The caller does the deferred work.
     ///
     /// While a worker has the task, other threads only note their changes to its plan. This call applies them.
-    pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> Requeued {
-        let mut queuing = None;
-        let requeued = self.with(|parts| {
+    pub(crate) fn requeue(&self, next: Timestamp, queue: &mut Enqueue<'_>) -> (Requeued, Deferred) {
+        self.with(|parts| {
             let why = if parts.is_periodic() { Requeue::NextRun } else { Requeue::PutOff };
             if parts.is_plain() {
-                return parts.enqueue(next.into(), why, enqueue);
+                return (parts.enqueue(next.into(), why, queue), Deferred::default());
             }
-            parts.requeue_extended(queuing.insert(Queuing::new(next, why)), enqueue)
-        });
-        if let Some(Queuing { deferred, replaced, .. }) = queuing {
-            deferred.run();
-            discard(replaced);
-        }
-        requeued
+            parts.requeue_extended(Queuing::new(next, why), queue)
+        })
     }
 
     pub(crate) fn slot(&self) -> Option<u32> {
@@ -246,15 +239,14 @@ impl Task {
 impl Parts<'_> {
     /// Queues the task again as its extensions choose, unless an extension ends the task.
     #[inline(never)]
-    fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
+    fn requeue_extended(&mut self, mut to: Queuing, put: &mut Enqueue<'_>) -> (Requeued, Deferred) {
         let (extensions, mut core) = self.split();
-        extensions.on_requeue(&mut core, queuing);
-        if queuing.ends.is_some() {
-            return Err(queuing.ends);
+        extensions.on_requeue(&mut core, &mut to);
+        if to.ends.is_some() {
+            return (Err(to.ends), to.deferred);
         }
-        let timing = queuing.elsewhere.unwrap_or_else(|| queuing.due.into());
-        let timing = self.with_look(timing);
-        self.enqueue(timing, queuing.why, enqueue)
+        let timing = self.with_look(to.elsewhere.unwrap_or_else(|| to.due.into()));
+        (self.enqueue(timing, to.why, put), to.deferred)
     }
 
     /// Returns `timing`, brought forward if a worker has to check the clock before the task is due.

@@ -149,10 +149,12 @@ impl Control {
     pub(crate) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
         // A schedule that was set while the worker had the task applies from here on.
         if let Some(schedule) = self.schedule.take() {
-            queuing.replaced = Some(match &mut task.plan {
+            let replaced = match &mut task.plan {
                 Some(plan) => plan.set_schedule(schedule),
                 None => schedule,
-            });
+            };
+            queuing.deferred.push(|| discard(replaced));
+            queuing.is_replanned = true;
         }
         self.plan_on_wall = None;
         let on_wall = task.plan.as_ref().and_then(|plan| plan.schedule.view_wall());
@@ -163,7 +165,7 @@ impl Control {
         let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
         self.keep(standing);
         queuing.due = standing.due();
-        queuing.is_replanned = leaves_wall || queuing.replaced.is_some();
+        queuing.is_replanned |= leaves_wall;
         if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
             plan.leave_wall();
         }
@@ -258,13 +260,17 @@ impl Control {
 
 impl Task {
     /// Carries out a change to a live task. Calls `mover` under the task's lock. Returns `true` if the change had an
-    /// effect.
-    pub(crate) fn control(&self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> bool {
+    /// effect. The caller does the deferred work.
+    pub(crate) fn control(
+        &self,
+        change: Change,
+        clock: &Clock,
+        mover: &mut MoveEntry<'_>,
+    ) -> (bool, Deferred) {
         let mut deferred = Deferred::default();
         let changed = self.with(|parts| parts.change(change, clock, mover, &mut deferred));
-        deferred.run();
-        // A change may own a user's trigger, so it is dropped with no lock held.
-        changed.map_err(discard).unwrap_or(false)
+        // A change may own a user's trigger.
+        (changed.map_err(|change| deferred.push(|| discard(change))).unwrap_or(false), deferred)
     }
 }
 

@@ -172,8 +172,12 @@ impl Runner {
         };
         // If the task is not queued after all, `end_refused` releases the permit.
         capacity.force_acquire();
-        let requeued = task.requeue(next, &mut enqueue);
+        let (requeued, deferred) = task.requeue(next, &mut enqueue);
         wake_all(wake);
+        if !deferred.0.is_empty() {
+            self.stop_being_relied_on();
+            deferred.run();
+        }
         requeued
     }
 

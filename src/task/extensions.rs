@@ -37,7 +37,6 @@ use crate::{
     CancelReason,
     entry::{Requeue, Timing},
     feature::{AtShutdown, Control, GateQuestion, Gated, HeldLease, Membership, TimeLimit},
-    schedule::Schedule,
     sync::Arc,
     time::{Clock, Timestamp},
 };
@@ -75,7 +74,7 @@ impl Question {
 /// Work that features defer until the thread has released the task's lock: work for other tasks, or dropping values.
 #[must_use]
 #[derive(Default)]
-pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
+pub(crate) struct Deferred(pub(crate) Vec<Box<dyn FnOnce()>>);
 
 impl Deferred {
     pub(crate) fn push(&mut self, act: impl FnOnce() + 'static) {
@@ -87,6 +86,8 @@ impl Deferred {
         self.0.insert(0, Box::new(act));
     }
 
+    /// Does the work. The caller has called the waker of an entry that it has moved: until then, other threads believe
+    /// that its worker searches, and wake none for what they submit.
     pub(crate) fn run(self) {
         self.0.into_iter().for_each(|act| act());
     }
@@ -103,8 +104,6 @@ pub(crate) struct Queuing {
     pub(crate) deferred: Deferred,
     /// Set by the gate: `true` if the gate has postponed its answer, and no worker has taken the answer yet.
     pub(crate) awaits_answer: bool,
-    /// The schedule that a request has replaced, for the caller to drop with no lock held.
-    pub(crate) replaced: Option<Schedule>,
     /// `true` if a request has changed the plan while a worker had the task.
     pub(crate) is_replanned: bool,
 }
@@ -118,7 +117,6 @@ impl Queuing {
             ends: None,
             deferred: Deferred::default(),
             awaits_answer: false,
-            replaced: None,
             is_replanned: false,
         }
     }

@@ -138,7 +138,10 @@ impl TaskHandle {
             discard(change);
             return false;
         }
-        pool.with_entry(self.ticket(), |entry| self.task().control(change, pool.clock(), entry))
+        let (changed, deferred) = pool
+            .with_entry(self.ticket(), |entry| self.task().control(change, pool.clock(), entry));
+        deferred.run();
+        changed
     }
 }
 
@@ -177,6 +180,8 @@ impl TaskContext {
         }
         let clock = self.stop.clock();
         let Some(change) = change(clock) else { return false };
-        self.task.control(change, clock, &mut |_, _| Moved::Absent)
+        let (changed, deferred) = self.task.control(change, clock, &mut |_, _| Moved::Absent);
+        deferred.run();
+        changed
     }
 }

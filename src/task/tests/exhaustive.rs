@@ -133,7 +133,7 @@ fn a_cancelled_task_is_not_queued() {
                     *queue.lock() = true;
                     Some(7)
                 };
-                if task.requeue(next, &mut enqueue) == Err(None) {
+                if task.requeue(next, &mut enqueue).0 == Err(None) {
                     assert_eq!(task.state(), TaskState::Cancelled);
                 }
             })
@@ -241,6 +241,12 @@ fn mover_of(
     }
 }
 
+fn control(task: &Task, change: Change, queue: &OneEntry) -> bool {
+    let (changed, deferred) = task.control(change, &manual(), &mut mover_of(queue));
+    deferred.run();
+    changed
+}
+
 /// Does what a worker does: takes the task out of the queue if it is due, runs it, and queues it again.
 fn work(task: Arc<Task>, queue: &OneEntry) {
     if queue.lock().take_if(|deadline| *deadline == Timestamp::PAST).is_none() {
@@ -268,7 +274,7 @@ fn a_series_is_moved_and_not_lost() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
+        let changed = control(&task, Change::At(moment), &queue);
         worker.join().expect("no thread panics");
         assert!(changed);
         assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
@@ -285,7 +291,7 @@ fn a_pause_that_is_over_leaves_nothing() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         for change in [Change::Pause, Change::Resume] {
-            assert!(task.control(change, &manual(), &mut mover_of(&queue)));
+            assert!(control(&task, change, &queue));
         }
         worker.join().expect("no thread panics");
         let entry = *queue.lock();
@@ -303,7 +309,7 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
+        let changed = control(&task, Change::At(moment), &queue);
         worker.join().expect("no thread panics");
         let expected = if changed { Some(moment) } else { None };
         let entry = *queue.lock();
@@ -324,7 +330,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
         let timer =
             thread::spawn(move || of_timer.time_out(due.after(budget), None, Drops::UNREPORTED));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
+        let changed = control(&task, Change::At(moment), &queue);
         let found = timer.join().expect("no thread panics");
         assert_eq!(changed, found == Cancellation::TooLate);
         assert_eq!(changed, task.state() == TaskState::Scheduled);
@@ -352,7 +358,7 @@ fn the_guard_of_the_last_limit_stays() {
         }));
         let put_off = |index: usize| {
             let (task, queue, moment) = (Arc::clone(&task), Arc::clone(&queue), moments[index]);
-            move || assert!(task.control(Change::At(moment), &manual(), &mut mover_of(&queue)))
+            move || assert!(control(&task, Change::At(moment), &queue))
         };
         let other = thread::spawn(put_off(0));
         put_off(1)();

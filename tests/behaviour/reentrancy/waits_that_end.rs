@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use punctual::{
-    DrainedTask, ExecutorCompletionService, RejectedTask, ScheduledThreadPoolExecutor as Executor,
-    TaskError, TaskSet,
+    DrainedTask, ExecutorCompletionService, Handle, RejectedTask,
+    ScheduledThreadPoolExecutor as Executor, TaskError, TaskSet, current_task,
+    trigger::{Due, every, from_fn},
 };
 
-use crate::support::{Counter, LONG, in_time, manual, ms, receive};
+use crate::support::{Counter, HOUR, LONG, in_time, manual, ms, receive};
 
 /// G18: the only worker may wait for a task that has a time limit: the wait ends at the limit.
 #[test]
@@ -160,4 +161,41 @@ fn a_refused_wait_leaves_the_future() {
     assert!(matches!(set.join_all()[..], [Ok(9)]));
     assert!(set.is_empty());
     clock.run_until_idle();
+}
+
+/// The drop of a replaced trigger waits for a task that another worker has to run. By then the worker that was called
+/// for the series is awake, and no thread relies on the worker that drops the trigger.
+#[test]
+fn the_drop_of_a_replaced_trigger_waits_for_another_worker() {
+    struct WaitsInDrop(Handle, mpsc::Sender<()>);
+    impl Drop for WaitsInDrop {
+        fn drop(&mut self) {
+            let (run, ran) = mpsc::channel();
+            self.0.execute(move || run.send(()).unwrap()).unwrap();
+            receive(&ran, "the other worker runs it");
+            self.1.send(()).unwrap();
+        }
+    }
+    // The other worker sleeps at the moment of the request in every second round or so.
+    for is_in_run in [true, false].repeat(20) {
+        let (clock, executor) = manual(2);
+        executor.prestart_all_core_threads().unwrap();
+        let (end, dropped) = mpsc::channel();
+        let waits = WaitsInDrop(executor.handle(), end);
+        let trigger = from_fn(move |context| {
+            let _ = &waits;
+            Some(Due::At(context.after() + HOUR))
+        });
+        let body = move || {
+            let task = current_task().unwrap();
+            assert!(!is_in_run || task.set_trigger(every(HOUR).first_in(ms(1))));
+        };
+        let series = executor.repeat(trigger, body).unwrap();
+        match is_in_run {
+            true => clock.advance(HOUR),
+            false => assert!(series.set_trigger(every(HOUR).first_in(ms(1)))),
+        }
+        receive(&dropped, "the trigger has been dropped");
+        assert!(series.cancel());
+    }
 }
