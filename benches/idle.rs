@@ -62,7 +62,7 @@ fn activities() -> Option<Vec<Activity>> {
     (workers.len() == WORKERS).then_some(workers)
 }
 
-/// Waits, but not for ever, until all workers sleep, and returns their activity until then.
+/// Waits, but not forever, until all workers sleep, and returns their activity until then.
 fn settled() -> Option<Vec<Activity>> {
     let mut before = None;
     for _ in 0..100 {

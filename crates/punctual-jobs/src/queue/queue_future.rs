@@ -22,7 +22,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::QueueError;
 
-/// The answer of a queue, which is to come. It may be dropped: the queue goes on asking until it is done, or the time limit of requests is over.
+/// The answer of a queue, which is to come. Dropping it cancels nothing: the queue retries until the request is done, or until
+/// [`request_timeout`](crate::JobQueue::request_timeout) is over.
 #[must_use = "the answer says whether it was done"]
 pub struct QueueFuture<T> {
     cell: Arc<Cell<T>>,
