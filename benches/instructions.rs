@@ -361,8 +361,8 @@ fn main() {
     // All other arguments (`--bench`, `--test`) are cargo's: then one small round shows that the
     // program works.
     let pending = env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(10);
-    // First: what a wait's node costs depends on what the allocator has kept of all that ran before it,
-    // and of what the workers freed that is not the same in each run.
+    // First: the cost of a wait's node depends on what earlier calls have left in the allocator, and
+    // what the workers free there differs from run to run.
     count_waits(pending);
     count_submission(pending);
     count_submission_into_small_stripes();

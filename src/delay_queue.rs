@@ -187,8 +187,8 @@ impl<T> DelayQueue<T> {
 
     /// Gives the element with this key a new delay, counted from now, or a new deadline, as [`insert`](Self::insert)
     /// does, whatever its deadline was: even an expired element waits again, unless it has been taken. Its key stays
-    /// valid. Returns `true` if the element is in the queue. Among elements with the same deadline, the order of the
-    /// insertions counts, not of the resets. Does not block. O(log n).
+    /// valid. Returns `true` if the element is in the queue. Elements with the same deadline expire in the order of
+    /// their insertion, whenever they were reset. Does not block. O(log n).
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The public face of the crate: the executor, which owns a pool, and the handle, which uses it.
-//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to clone and does
-//! not keep the executor running. The executor dereferences to its handle, so the methods that they share are defined
-//! once. A function that only schedules can take a `&Handle`, and then accepts either type.
+//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to clone and
+//! does not keep the executor running. The executor dereferences to its handle, so the methods that they share are
+//! defined once. A function that only schedules can take a `&Handle`, and then accepts either type.
 
 use std::{fmt, io, ops::Deref, time::Duration};
 
@@ -198,7 +198,7 @@ impl Handle {
 
 /// # What Java has as well
 ///
-/// The settings that can change while the executor works, and the methods that are seldom needed here.
+/// The settings that can be read and changed while the executor runs, and the methods that are seldom needed here.
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.
     #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]

@@ -98,7 +98,7 @@ impl Requested {
         deadline: Timestamp,
     ) -> Extensions {
         let Self { limit, runs_once, group, gate, at_shutdown: asked } = self;
-        // The task's own policy comes first, then its group's, then the submitting method's, and last its kind.
+        // The task's own policy comes first, then its group's, then the submitting method's; else its kind decides.
         let of_group = group.as_ref().and_then(|group| group.at_shutdown);
         let own = asked.filter(|own| matches!(own, AtShutdown::Chosen(_)));
         let at_shutdown = own.or(of_group.map(AtShutdown::Chosen)).or(asked);

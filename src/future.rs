@@ -75,8 +75,8 @@ impl<T: 'static> ScheduledFuture<T> {
     /// Blocks until the task has ended, and takes its result. Java: `get`.
     ///
     /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). The captures of a task
-    /// that has run have been dropped when this returns. If the task was cancelled, the thread that
-    /// cancelled it drops them, and may still be doing so.
+    /// that has run have been dropped when this returns. If the task was cancelled, the thread that cancelled it, or
+    /// the worker that is still running it, drops them, and may not have done so yet.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, TaskError};

@@ -157,11 +157,11 @@ mod stopping;
 
 mod inspecting;
 mod task_builder;
-// Layer 2: the task, whose context comes before its features.
+// Layer 2: the task, which does not know the queue. Its `TaskContext` is shown before the features' methods.
 mod task;
 // Layer 3: the features, which only some tasks have.
 mod feature;
-// Layer 4: on public names alone; and last the executor, with what Java has as well.
+// Layer 4: timers, and features on public names; last the executor, with what Java has as well.
 mod timer;
 
 mod extra;

@@ -104,7 +104,7 @@ impl Builder {
     /// Sets the callback for runs that take longer than they [should](crate::TaskBuilder::warn_after). It is called
     /// once for each, while the run goes on, with no lock held, on a thread that watches this executor; if that thread
     /// is late, on the worker, when the body has returned. It should be short, since reports of other runs wait for it.
-    /// A panic in it is reported, with the source [`SlowRun`](crate::FailureSource::SlowRun). The executor does
+    /// A panic in it is reported with the source [`SlowRun`](crate::FailureSource::SlowRun). The executor does
     /// not wait for it when it terminates.
     ///
     /// ```
@@ -133,7 +133,7 @@ impl Builder {
     /// wait has doubled, until a worker takes a task.
     ///
     /// The callback is called like that for [slow runs](Self::on_slow_run), but always on a watching thread, and may
-    /// submit tasks. A panic in it is reported, with the source [`Starvation`](crate::FailureSource::Starvation).
+    /// submit tasks. A panic in it is reported with the source [`Starvation`](crate::FailureSource::Starvation).
     /// The watch checks at most once per `after`, and not while a worker is idle.
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
@@ -157,8 +157,8 @@ impl Builder {
     /// the worker's next reading is the end of the run. Lateness counts from the planned moment, so a stall shows in
     /// every run that it delayed, and no correction for coordinated omission is needed. Runs that
     /// [`MissedRuns`](crate::MissedRuns) leaves out are only in
-    /// [`Statistics::missed_runs`](crate::Statistics::missed_runs); a run by hand, as of a
-    /// [`DrainedTask`](crate::DrainedTask), is not recorded.
+    /// [`Statistics::missed_runs`](crate::Statistics::missed_runs); a run by hand, such as a
+    /// [`DrainedTask`](crate::DrainedTask)'s, is not recorded.
     #[doc(alias("percentiles", "latency"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     pub fn histograms(mut self, names: usize) -> Self {

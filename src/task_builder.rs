@@ -97,8 +97,8 @@ impl<'a> TaskBuilder<'a> {
 
     /// Sets how long a run of the task may take before it is reported: in one warning event, and to the callback for
     /// [slow runs](crate::Builder::on_slow_run), each with the place where the task was scheduled. The run goes on;
-    /// only a [`timeout`](Self::timeout) ends a task. The default is the
-    /// [executor's time](crate::Builder::warn_after), if it has one; `Duration::MAX` means never.
+    /// to end the task, set a [`timeout`](Self::timeout). The default is the
+    /// [executor's setting](crate::Builder::warn_after), if it has one; `Duration::MAX` means never.
     ///
     /// A run that takes exactly this long is reported as well. Costs a few allocations for the task, and for each run
     /// three more and a submission to a thread that the first such run starts.

@@ -34,7 +34,7 @@ use crate::{
 /// ```
 pub trait ThreadFactory: Send + Sync {
     /// Starts a thread that [runs](Worker::run) the worker. Called by a thread that submits a task, and by a worker
-    /// that is about to run one, if no worker would take the other due tasks. No lock is held. Each executor makes
+    /// that is about to run one, if no worker would take the tasks that are due. No lock is held. Each executor makes
     /// one call at a time, so other submitters that need a thread wait for it. The factory may submit to its own
     /// executor, but must not wait for a task of that executor, nor for another thread that submits to it.
     ///

@@ -194,7 +194,7 @@ impl Control {
         Standing { plan, is_paused, extra, asked }
     }
 
-    /// Returns the [`Standing`] of the queued task if the next moment of its schedule is `next`.
+    /// Returns the [`Standing`] that the task gets in the queue if its schedule's next moment is `next`.
     fn standing_after(&self, next: Timestamp) -> Standing {
         let standing = self.standing(next);
         match self.within {
@@ -203,7 +203,7 @@ impl Control {
         }
     }
 
-    /// Keeps the part that the queue's entry does not show.
+    /// Keeps the part of `standing` that the queue's entry does not show.
     fn keep(&mut self, standing: Standing) {
         (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
         (self.asked, self.is_extra_next) = (standing.asked, standing.next_extra().is_some());

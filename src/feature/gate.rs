@@ -121,8 +121,8 @@ impl<G: RunGate + ?Sized> RunGate for Arc<G> {
 /// # Gate, group and time limit
 impl TaskBuilder<'_> {
     /// Sets a gate. Before each run of the task, the worker asks it whether the run takes place: see
-    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
-    /// [`DrainedTask`](crate::DrainedTask), does not ask it.
+    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, such as a
+    /// [`DrainedTask`](crate::DrainedTask)'s, does not ask it.
     ///
     /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
     ///
@@ -272,8 +272,8 @@ pub enum RunEnd<'a> {
     /// The run has failed: the hook before the run, the code around the body, the body or the trigger panicked; the
     /// body returned an `Err`; or, in a series, the run exceeded its time limit.
     Failed(&'a Failure),
-    /// The run did not take place: the task ended, missed its starting deadline or no longer waited for the answer, a
-    /// [gate around](TaskBuilder::gate_around) this one refused the run, or the lease was lost or panicked.
+    /// The run did not take place: before the body began, the task ended or stopped waiting for the answer, the
+    /// starting deadline passed, an [outer gate](TaskBuilder::gate_around) refused, or the lease was lost or panicked.
     NotRun,
 }
 

@@ -64,7 +64,7 @@
 //! | 1. puts the task into the queue, or stops being idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! A stripe's lock orders the submitter's steps; the steps of the other worker are sequentially consistent. A worker
+//! A stripe's lock orders the submitter's steps; a worker that took a task has sequentially consistent steps. A worker
 //! that asks whether it may retire still counts as waiting in the queue, so no other thread starts a worker in its
 //! place. If it retires, it leaves the queue under the lock of this module, so no thread that counts under that lock
 //! still counts it as idle.

@@ -57,9 +57,9 @@ impl FailurePolicy {
         self
     }
 
-    /// Slows a series down while it fails. With `first..=longest`, delays the next run after a failure by at least
-    /// `first`, and by twice as much after each further failure in a row, but never by more than `longest`, even if
-    /// `first` is longer. A delayed run moves the grid of a fixed rate. [`Trigger::retry`](crate::Trigger::retry) tries
+    /// Slows a series down while it fails. With `first..=longest`, the least delay of the next run is `first` after one
+    /// failure, and doubles with each further failure in a row, up to `longest`, even if `first` is longer. A delayed
+    /// run moves the grid of a fixed rate. [`Trigger::retry`](crate::Trigger::retry) tries
     /// a failed run again *sooner*, has jitter and limits, and leaves the grid where it is.
     ///
     /// If `longest` is no longer than the period of the series, there is nothing to slow down, and the submission is

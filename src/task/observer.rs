@@ -81,8 +81,8 @@ pub trait Observer: Send + Sync {
     fn after_run(&self, _run: &TaskContext, _outcome: Result<(), &Failure>) {}
 
     /// Called when a run of a task has ended, and its worker has read the clock to look for the next task; this reading
-    /// counts as the end of the run. Other threads may see the outcome earlier. Not called for a run by hand, as of a
-    /// [`DrainedTask`](crate::DrainedTask).
+    /// counts as the end of the run. Other threads may see the outcome earlier. Not called for a run by hand, such as a
+    /// [`DrainedTask`](crate::DrainedTask)'s.
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
     /// Called when something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns

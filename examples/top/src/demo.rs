@@ -118,7 +118,7 @@ fn work(time: Duration) {
 mod tests {
     use super::*;
 
-    /// Beside the jobs of a database there are no tasks, since none of them would be that database's.
+    /// With a database, the demo submits no tasks of its own: they would not be jobs of that database.
     #[test]
     fn a_database_has_no_invented_tasks() {
         for database in [None, Some("host=/tmp".to_owned())] {

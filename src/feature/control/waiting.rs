@@ -125,8 +125,8 @@ pub(super) fn change_waiting(
 }
 
 /// Completes a change once the entry has moved: keeps what the entry does not show, and tells the features. Returns
-/// `true` if the change had an effect. The tuple holds the old [`Standing`], the new one, and whether the plan leaves the
-/// wall clock.
+/// `true` if the change had an effect. The tuple holds the old [`Standing`], the new one, and whether the plan leaves
+/// the wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
