@@ -115,6 +115,7 @@ impl Call<'_> {
             return false;
         }
         if let Some(place) = &mut parts.plan {
+            debug_assert!(self.plan.is_none(), "each run takes the plan once");
             self.plan = place.take();
         }
         true
@@ -333,6 +334,7 @@ impl Call<'_> {
             return ToStore::Nothing;
         }
         if let Some(place) = &mut parts.plan {
+            debug_assert!(place.is_none(), "the worker has the plan");
             **place = self.plan.take();
         }
         self.verdict = Verdict::Again(next);
