@@ -180,7 +180,7 @@ fn after_a_run() -> ScheduledThreadPoolExecutor {
 fn bounds() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observing.md");
     let page = fs::read_to_string(page).expect("the page");
-    let (_, list) = page.split_once("those of `le` are ").expect("the bounds");
+    let (_, list) = page.split_once("the values of `le` are ").expect("the bounds");
     let list = list.split_once(", in seconds").expect("an end").0;
     list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
