@@ -32,6 +32,8 @@ esac
 skipped=(--skip every_history --skip a_hundred_thousand_pools)
 skipped+=(--skip a_body_and_a_capture_that_panic_at_once_abort --skip a_stack_overflow_or_exhausted_memory_in_a_task_aborts)
 skipped+=(--skip a_process_that_exits_does_not_wait --skip a_process_that_is_through_does_not_wait)
+# Programs of their own, which are not built here.
+skipped+=(--skip example_programs)
 
 build=(test --no-run --lib --test tasks --test executors --all-features --target "$host")
 if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ]; then
