@@ -25,6 +25,8 @@ pub(super) const NONE: u32 = u32::MAX;
 const NEAR: u32 = u32::MAX;
 /// A chunk that starts small gets memory for at most this many places to begin with.
 const SMALL_CHUNK: usize = 64;
+/// The number of places whose memory a chunk writes in one pass.
+const STEP: usize = 32;
 /// Half the number of chunks that a slot can name. Once this many chunks are in use, no far chunk is added. So the near
 /// part always finds a free chunk: it needs one only when all near chunks are full.
 const MOST: usize = 1 << (31 - SHIFT);
@@ -376,22 +378,26 @@ impl<E> Chunk<E> {
         match self.elements.get_mut(offset as usize) {
             // An assignment would check for an element to drop.
             Some(place) => mem::forget(place.replace(UnderLock::into_inner(element))),
-            None => self.elements.push(Some(UnderLock::into_inner(element))),
+            None => self.add_place(element),
         }
         offset
     }
 
-    /// Replaces the keys with positions, and threads the free list through the positions. Returns the keys.
+    /// Stores an element in a new place. Also writes the memory of the next places and keys in one pass, so that their
+    /// cache misses overlap. A pass over the whole chunk would make this insertion slow.
+    #[cold]
+    fn add_place(&mut self, element: UnderLock<E>) {
+        self.elements.push(Some(UnderLock::into_inner(element)));
+        let ahead = self.elements.capacity().min(self.elements.len() + STEP);
+        self.elements.resize_with(ahead, || None);
+        self.keys.spare_capacity_mut().iter_mut().take(STEP).for_each(|key| _ = key.write(0));
+    }
+
+    /// Replaces the keys with positions, and returns the keys. A free place still names the next free one.
     fn make_near(&mut self, spare: &mut Vec<u32>) -> Vec<u128> {
         let keys = mem::take(&mut self.keys);
         self.positions = renew(spare, if keys.len() > SMALL_CHUNK { CHUNK } else { 0 });
-        self.positions.resize(keys.len(), NONE);
-        let mut free = self.free;
-        while free != NONE {
-            let next = keys[free as usize] as u32;
-            self.positions[free as usize] = next;
-            free = next;
-        }
+        self.positions.extend(keys.iter().map(|key| *key as u32));
         self.owner = NEAR;
         keys
     }
@@ -403,9 +409,8 @@ fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     if capacity == 0 && spare.capacity() > SMALL_CHUNK {
         return Vec::new();
     }
-    let mut table = mem::take(spare);
-    table.reserve_exact(capacity);
-    table
+    spare.reserve_exact(capacity);
+    mem::take(spare)
 }
 
 fn keep<T>(spare: &mut Vec<T>, mut freed: Vec<T>) {
