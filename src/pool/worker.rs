@@ -160,8 +160,7 @@ impl Runner {
         }
     }
 
-    /// Offers a task to the queue again, for `next`. Fails if the queue refuses the task, or if the task has ended or
-    /// is to end. The head of the module names the locks.
+    /// Offers a task to the queue again, for `next`. Fails if the queue refuses it, or if it has ended or is to end.
     fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let Pool { queue, capacity, .. } = &*self.pool;
         let mut wake = None;

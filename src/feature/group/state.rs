@@ -24,8 +24,7 @@
 //! *free*. Such a step ends a run or a pause, removes or moves a member, queues a member again, shuts the group down,
 //! or changes the limit, the pool size or the number of reserved workers. Under the group's lock, the thread that takes
 //! the step notes that the members it found are no longer parked. After it has released the lock, it moves the members'
-//! entries to their deadlines. The only user code that may run in between is the waker of a driven executor and the
-//! thread factory.
+//! entries to their deadlines. Only the waker of a driven executor and the thread factory may be called in between.
 //!
 //! Only the step that queues a member again parks it. In that step the worker holds the task's lock, and asks the group
 //! a second time, so it sees a permit released since the refusal. Any later step of the group finds the member parked;
