@@ -100,6 +100,8 @@ pub(super) struct Claim {
     pub(super) claim: i64,
     pub(super) worker: String,
     pub(super) attempt: i32,
+    /// How much was left of the lease.
+    pub(super) left: Moment,
 }
 
 /// What was committed at some moment.

@@ -147,8 +147,9 @@ impl JobStatement<'_> {
             (row.slot, row.slot_claim) = (slot, slot.map(|_| claim));
             (row.key_slot, row.key_claim) = (key_slot, key_slot.map(|_| claim));
         });
-        let (worker, attempt) = (worker.to_owned(), row.attempts);
-        self.database.claimed.push(Claim { id, claim, worker, attempt });
+        let until = self.database.workers.rows().get(worker).map_or(now, |(until, _)| *until);
+        let (worker, attempt, left) = (worker.to_owned(), row.attempts, until - now);
+        self.database.claimed.push(Claim { id, claim, worker, attempt, left });
         row
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     caught_ledger::CAUGHT,
-    database::{Database, Moment},
+    database::{Claim, Database, Moment},
     plan::{Millis, Plan, Trouble},
     random::Random,
     schedule_ledger::SeenSchedules,
@@ -235,7 +235,8 @@ impl Ledger {
         found.map_or(0, |it| it.claim)
     }
 
-    /// A job does something to a storage, and believes in its claim unless that is lost.
+    /// A job does something to a storage, and believes in its claim unless that is lost. The lease of its machine must not be over either:
+    /// another machine sweeps the claims only after it has seen the lease unchanged for the whole of it, which is later.
     pub(super) fn job_acts(&mut self, id: i64, claim: i64, process: u64, is_lost: bool) {
         if is_lost || self.is_forgiven() {
             return;
@@ -245,6 +246,16 @@ impl Ledger {
         if standing != Some(claim) {
             return self.fail(|| {
                 format!("process {process} runs job {id} by claim {claim}, and {standing:?} stands")
+            });
+        }
+        let now = self.database.now;
+        let worker = row.and_then(|row| row.worker.as_ref());
+        let until = worker.and_then(|worker| self.database.workers.rows().get(worker));
+        let until = until.map_or(0, |(until, _)| *until);
+        if now >= until {
+            return self.fail(|| {
+                let late = (now - until) / 1000;
+                format!("process {process} runs job {id} {late} ms after the end of its lease")
             });
         }
         let key = row.and_then(|row| row.ordering_key.clone());
@@ -311,6 +322,26 @@ impl Ledger {
         self.schedules_go_on();
         self.missed_ticks_are_told();
         self.windows_are_kept();
+        self.claims_are_in_time();
+    }
+
+    /// A machine whose heartbeats alone are lost has claimed nothing in the last tenth of its lease. A look that has begun before it
+    /// asks a few statements.
+    fn claims_are_in_time(&mut self) {
+        const SLACK: Moment = 50_000;
+        let tenth = self.plan.job_lease as Moment * 100;
+        let is_late = |claim: &&Claim| claim.left < tenth - SLACK;
+        let late = self.database.claimed.iter().find(is_late).cloned();
+        if let Some(late) =
+            late.filter(|_| self.plan.has(|it| matches!(it, Trouble::LoseBeats(..))))
+        {
+            self.fail(|| {
+                format!(
+                    "a claim came when the lease had only {} ms left: {late:?}",
+                    late.left / 1000
+                )
+            });
+        }
     }
 
     /// Returns by how much clocks may disagree. A task that makes up for all missed runs at once has the last tick by its own

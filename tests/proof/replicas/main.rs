@@ -23,7 +23,8 @@
 //! # Promises
 //!
 //! The [`ledger`] says it. Safety is looked at whenever a body begins and acts; that everything due is run, ended and told,
-//! at the end, when all has been well for some leases.
+//! at the end, when all has been well for some leases. A body that acts also compares the moment with the end of its machine's lease at the
+//! server, so a machine that gives its claims up too late is found even if no other one has swept them yet.
 //!
 //! A seed that fails is shrunk: troubles are left out one by one as long as it still fails. Then what was done
 //! is printed. [`Fault`]s are statements that do something else than they say, to see that each is found.
@@ -93,6 +94,7 @@ use self::{
     ledger::Ledger,
     limits::DrawnLimits,
     plan::{Plan, SELDOM, Trouble},
+    random::Random,
     world::World,
 };
 
@@ -170,13 +172,28 @@ fn holds(plan: &Plan) {
     }
 }
 
-/// A machine that is cut off gives its claims up before another one can have them.
+/// A machine that is cut off gives its claims up before another one can have them. Some connections also end a while later, as the
+/// machine waits for an answer: so its questions come at any moment of the lease, and one comes right before the end.
 #[test]
 fn a_machine_that_is_cut_off_gives_its_claims_up_in_time() {
     for seed in seeds(60) {
         let plan = Plan::of(seed);
-        let troubles = vec![(plan.length / 2, Trouble::Partition(0, 3 * plan.job_lease))];
-        holds(&only_jobs(plan, troubles));
+        let (half, percent) = (plan.length / 2, plan.job_lease / 100);
+        let mut random = Random::new(seed ^ 0x0c07_0ff5);
+        // When they end, in percent of the lease.
+        let cuts = match seed % 4 {
+            0 => Vec::new(),
+            1 => vec![random.between(20, 60)],
+            _ => {
+                let first = random.between(25, 50);
+                vec![first, first + random.between(25, 40)]
+            }
+        };
+        let cuts = cuts.into_iter().map(|at| (half + at * percent, Trouble::Cut(0)));
+        let cut_off = (half, Trouble::Partition(0, 3 * plan.job_lease));
+        let troubles = std::iter::once(cut_off).chain(cuts);
+        let plan = only_jobs(plan, troubles.collect());
+        holds(&Plan { acts_of_jobs: Some(128), ..plan });
     }
 }
 
@@ -188,6 +205,19 @@ fn nothing_is_run_by_a_claim_of_a_lease_that_ends() {
         let outage = plan.job_lease * (60 + seed % 50) / 100;
         let troubles = vec![(plan.length / 2, Trouble::Outage(outage))];
         holds(&only_jobs(plan, troubles));
+    }
+}
+
+/// A machine whose heartbeats alone are lost claims nothing in the last tenth of its lease, and runs nothing after it.
+#[test]
+fn nothing_is_claimed_in_the_last_tenth_of_a_lease() {
+    for seed in seeds(60) {
+        let plan = Plan::of(seed);
+        let job_lease = 2 * plan.job_lease;
+        let troubles = vec![(2 * job_lease, Trouble::LoseBeats(0, 2 * job_lease))];
+        let plan = only_jobs(plan, troubles);
+        let (jobs, acts_of_jobs) = (120, Some(4));
+        holds(&Plan { job_lease, length: 4 * job_lease, jobs, acts_of_jobs, ..plan });
     }
 }
 

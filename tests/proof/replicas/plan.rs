@@ -26,6 +26,8 @@ pub(super) enum Trouble {
     Mute(usize),
     /// The network drops everything between the server and a process for this span.
     Partition(usize, Millis),
+    /// The heartbeats of a process do not arrive for so long, and all else does.
+    LoseBeats(usize, Millis),
     /// The server is gone for so long, and comes back with all that was committed.
     Outage(Millis),
     /// The server answers nothing for so long.
@@ -109,6 +111,8 @@ pub(super) struct Plan {
     /// When, by which replica, to which schedule.
     pub(super) acts: Vec<(Millis, usize, usize, Act)>,
     pub(super) limits: Option<DrawnLimits>,
+    /// How often the bodies of jobs act, 64 times a lease, until all is well; else it is drawn for each, with the span.
+    pub(super) acts_of_jobs: Option<u64>,
     /// How often queues look for jobs that nobody has told them of. If that is seldom, they are told of all.
     pub(super) poll: Millis,
 }
@@ -164,6 +168,7 @@ impl Plan {
             caught,
             acts,
             limits,
+            acts_of_jobs: None,
             poll,
         }
     }

@@ -530,7 +530,9 @@ fn job(run: &JobRun, process: u64, ledger: &Shared) -> Result<(), JobError> {
         ledger.job_begins(id, claim, process, is_lost());
         let lease = ledger.plan.job_lease;
         let ending = if ledger.is_well { 10 } else { ledger.random.between(1, 10) };
-        let (span, steps) = ledger.length(60, lease);
+        let acts = ledger.plan.acts_of_jobs.filter(|_| !ledger.is_well);
+        let (span, steps) =
+            acts.map_or_else(|| ledger.length(60, lease), |acts| (lease / 64, acts));
         (claim, span, steps, ending)
     };
     for _ in 0..steps {

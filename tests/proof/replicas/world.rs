@@ -77,6 +77,8 @@ pub(super) struct World {
     slow_until: Millis,
     /// Until when nothing arrives from each replica, or at it.
     cut_off_until: [Millis; REPLICAS],
+    /// Until when no heartbeat of each replica arrives.
+    no_beats_until: [Millis; REPLICAS],
     /// What the clock of each replica is ahead by, in milliseconds.
     skews: [i64; REPLICAS],
     is_over: bool,
@@ -105,6 +107,7 @@ impl World {
             is_silent: false,
             slow_until: 0,
             cut_off_until: [0; REPLICAS],
+            no_beats_until: [0; REPLICAS],
             skews: plan.skews,
             is_over: false,
         };

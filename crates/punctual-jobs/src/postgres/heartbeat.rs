@@ -27,7 +27,7 @@
 //! In its last tenth the server still lets this machine claim jobs. They would be swept a moment later, beside their runs. So
 //! nothing is claimed, and a claim that arrives is freed, until a heartbeat is answered.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::Row;
@@ -66,10 +66,15 @@ pub(super) async fn beat_on(machine: Arc<Machine>) {
         sleep_until(if now < over { over.min(next) } else { next }).await;
         machine.lose_all_after(over);
         let asked = Instant::now();
-        let deadline = over.max(asked + heartbeat);
         next = asked + heartbeat;
         rounds += 1;
-        let answer = timeout_at(deadline, machine.beat()).await;
+        let mut beat = pin!(machine.beat());
+        let mut answer = timeout_at(over, &mut beat).await;
+        if answer.is_err() {
+            // A question that was asked late is not given up, but the lease is over.
+            machine.lose_all_after(over);
+            answer = timeout_at(next, beat).await;
+        }
         match answer.unwrap_or(Err(AskError::NoAnswer)) {
             Ok(()) => {
                 stood = asked;

@@ -31,7 +31,8 @@ impl World {
                     | Event::End(..)
             )
         });
-        (self.is_gone, self.slow_until, self.cut_off_until) = (false, 0, [0; REPLICAS]);
+        (self.is_gone, self.slow_until) = (false, 0);
+        (self.cut_off_until, self.no_beats_until) = ([0; REPLICAS], [0; REPLICAS]);
         self.carry_out(Event::Speak);
         for replica in 0..REPLICAS {
             self.thaw(replica);

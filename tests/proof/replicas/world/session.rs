@@ -3,16 +3,20 @@
 //! Messages of one connection arrive in their order, and statements of one session are carried out one after the other:
 //! the next one when the transaction of the last one has committed.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::LazyLock};
 
 use super::{Event, Replica, World};
 use crate::{
     database::Answer,
     plan::{Millis, Trouble},
+    postgres::{Schema, statements},
     prepared,
     table::Transaction,
     wire::{Reply, Said, ServerEnd},
 };
+
+/// The heartbeat, as it is sent.
+static BEAT: LazyLock<String> = LazyLock::new(|| Schema::default().name_in(statements::BEAT));
 
 /// A connection, as the server sees it.
 pub(super) struct Session {
@@ -42,6 +46,7 @@ impl World {
         };
         let (local, number) = (process.local, process.number);
         let is_cut_off = local < self.cut_off_until[place];
+        let loses_beats = local < self.no_beats_until[place];
         for end in process.network.take_begun() {
             self.sessions.push(Session {
                 end,
@@ -64,7 +69,7 @@ impl World {
                 continue;
             }
             for said in its.end.hear() {
-                if is_cut_off {
+                if is_cut_off || loses_beats && said.is_a_beat() {
                     self.sessions[session].is_mute = true;
                     continue;
                 }
@@ -196,6 +201,12 @@ impl World {
     pub(super) fn of_replica(&self, replica: usize) -> Vec<usize> {
         let all = self.sessions.iter().enumerate();
         all.filter(|(_, it)| it.replica == replica && !it.is_over).map(|(place, _)| place).collect()
+    }
+}
+
+impl Said {
+    fn is_a_beat(&self) -> bool {
+        matches!(self, Self::Ask(text, ..) if *text == *BEAT)
     }
 }
 

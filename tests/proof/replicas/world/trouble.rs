@@ -51,6 +51,7 @@ impl World {
                     self.sessions[session].up.clear();
                 }
             }
+            Trouble::LoseBeats(replica, span) => self.no_beats_until[replica] = self.now + span,
             Trouble::Slow(span) => self.slow_until = self.now + span,
             Trouble::SetClock(replica, by) => {
                 self.skews[replica] += by;
