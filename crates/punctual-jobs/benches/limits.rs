@@ -36,8 +36,10 @@ fn main() {
         ("no limit", None),
         ("at_once(6)", Some(JobLimit::at_once(6))),
         ("at_once(1) for each of eight keys", Some(JobLimit::at_once(1).for_each_key())),
+        ("at_once(64), which never binds", Some(JobLimit::at_once(64))),
+        ("at_once(64) for each of eight keys", Some(JobLimit::at_once(64).for_each_key())),
     ];
-    let mut ratios = [const { Vec::new() }; 3];
+    let mut ratios = [const { Vec::new() }; 5];
     for _ in 0..rounds {
         let mut free = 0.0;
         for ((what, limit), ratios) in limits.into_iter().zip(&mut ratios) {

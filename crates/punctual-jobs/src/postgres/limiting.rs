@@ -12,8 +12,12 @@
 //! advisory lock of the kind, which it has until it is committed. If another machine has it, the statement claims nothing, and is
 //! asked again two milliseconds later. No statement waits.
 //!
-//! A statement takes slots that are free when it begins. If another machine has taken one of them between that moment and the
-//! try of the lock, or is of a version that does not know the lock, the index refuses the claim, and the statement is asked again.
+//! A limit that leaves each machine a slot for each of its own runs cannot bind, and then no lock is tried. Each machine looks for free
+//! slots from another one on, by its rank among the workers whose leases stand. So machines come to the same slot only while that
+//! rank changes, or if some run more jobs at once than others.
+//!
+//! A statement takes slots that are free when it begins. If another machine has taken one of them since, because it is later than the
+//! try of the lock, or tried none, the index refuses the claim, and the statement is asked again.
 //!
 //! # Turns
 //!
@@ -74,18 +78,21 @@ macro_rules! tokens {
     };
 }
 
-/// $3 how many, $5 how many slots of the kind, if it has a limit, $6 where the search begins, $8 and $9 its window: the room
-/// that there is. None for a worker whose lease is over, for a kind that is paused, or while another machine claims: a limit of null
+/// $3 how many, $5 how many slots of the kind, if it has a limit, $6 how many jobs this machine runs at once, $8 and $9 the kind's window,
+/// $10 that of each key: the room that there is. None for a worker whose lease is over, for a kind that is paused, or while another machine claims: a limit of null
 /// would be none.
 macro_rules! room {
     () => {
         concat!(
             "moment as materialized (
   select clock_timestamp() as time
+), rank as materialized (
+  select count(*) filter (where id < $2) as rank, greatest(count(*), 1) as machines from @schema.job_worker where until > clock_timestamp()
 ), gate as materialized (
-  select pg_try_advisory_xact_lock(hashtextextended('@channel.limit ' || $1, 0)) as is_open
+  select case when coalesce($8, $10) is null and least($5, $7) / $6::int8 >= machines then true
+      else pg_try_advisory_xact_lock(hashtextextended('@channel.limit ' || $1, 0)) end as is_open from rank
 ), free as materialized (
-  select slot, row_number() over (order by (slot - $6 % $5 + $5) % $5) as place
+  select slot, row_number() over (order by (slot - (select $5 * rank / machines from rank) + $5) % $5) as place
     from generate_series(0, $5 - 1) every(slot)
    where not exists (select from @schema.job o where o.name = $1 and o.slot = every.slot and o.claim = o.slot_claim)
    order by place limit $3
@@ -195,8 +202,8 @@ macro_rules! ordered_waits {
     };
 }
 
-/// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many slots the kind has or null, $6 from which slot on,
-/// $7 how many slots each limit key has or null, $8 and $9 how many tokens the kind's bucket has, and after how many
+/// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many slots the kind has or null, $6 how many jobs the
+/// machine runs at once, $7 how many slots each limit key has or null, $8 and $9 how many tokens the kind's bucket has, and after how many
 /// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 priorities, $13 which jobs not: claims jobs without an ordering
 /// key. The key with the highest `turn` was served last. If it claims none for lack of a token, or because another machine is
 /// claiming jobs of this kind, there is one row without an id, which says after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken

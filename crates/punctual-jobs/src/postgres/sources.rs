@@ -324,7 +324,7 @@ impl Source {
         let params: [Param<'_>; 8] = [
             &self.last_key,
             &count(self.limits.kind.at_once),
-            &first_slot(&claim.machine.worker),
+            &i64::try_from(claim.machine.settings.slots).unwrap_or(i64::MAX),
             &count(self.limits.key.at_once),
             &burst(of_kind),
             &of_kind.map(gap),
@@ -380,13 +380,6 @@ impl Claim {
         }
         Ok(None)
     }
-}
-
-/// Returns a number that depends on the worker: the slot with which it begins its search for a free one.
-fn first_slot(worker: &str) -> i32 {
-    let sum =
-        worker.bytes().fold(0_i32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    sum.rem_euclid(1 << 30)
 }
 
 #[cfg(test)]

@@ -2,17 +2,21 @@
 
 use std::{
     collections::BTreeMap,
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
 use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{JobError, JobLimit, JobRun, Jobs};
 use rustix::process::Signal;
 
 use crate::{
     kinds::{RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared},
-    machine::{LEASE, drained, sender, start, start_ordered, start_that_polls, start_with},
+    machine::{
+        LEASE, drained, postgres, sender, start, start_ordered, start_that_polls, start_with,
+    },
     size,
-    support::{replica::Replica, server::Server, wait_until},
+    support::{block_on, replica::Replica, server::Server, wait_until},
 };
 
 /// Has the server write down when claims begin and end. A claim that ends is committed before its slot is seen as free, so
@@ -169,6 +173,34 @@ fn a_limit_is_used_up_by_several_machines() {
     println!("{jobs} jobs of 20 ms, {RATIONED_AT_ONCE} at once: {took:?}, at least {least:?}");
     assert!(took >= least, "{took:?}");
     drop(machines);
+}
+
+/// A machine tries no lock for a limit that cannot bind, and waits for the lock of one that can.
+#[test]
+fn a_limit_that_cannot_bind_needs_no_lock() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let (tell, told) = mpsc::channel();
+    let tell_shared = tell.clone();
+    let jobs = Jobs::new()
+        .on(move |_: &JobRun, _: Rationed| tell.send("rationed").map_err(JobError::new))
+        .limit::<Rationed>(JobLimit::at_once(1))
+        .on(move |_: &JobRun, _: Shared| tell_shared.send("shared").map_err(JobError::new))
+        .limit::<Shared>(JobLimit::at_once(2).for_each_key());
+    let queue = jobs.open(postgres(&executor, &server.url()).slots(2)).unwrap();
+    block_on(async {
+        let holder = server.connect().await;
+        let lock = "select pg_advisory_lock(hashtextextended('punctual.limit ' || kind, 0))
+            from unnest(array['rationed', 'shared']) kind";
+        holder.batch_execute(lock).await.unwrap();
+        queue.now(Rationed { number: 0, millis: 0 }).enqueue().unwrap();
+        for number in 0..20 {
+            queue.now(Shared { number, millis: 0 }).limit_key("key").enqueue().unwrap();
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok("shared"));
+        }
+        holder.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok("rationed"));
+    });
 }
 
 /// Machines that claim jobs of one limit at the same moment do not wait for each other in the server, and none reports that the server

@@ -4,7 +4,7 @@ numbered as materialized (
 ), key_free as materialized (
   select key, slots.slot, slots.nth from (select key, max(nth) as most from numbered group by key) keys
     cross join lateral (
-      select slot, row_number() over (order by (slot - $6 % $7 + $7) % $7) as nth
+      select slot, row_number() over (order by (slot - (select $7 * rank / machines from rank) + $7) % $7) as nth
         from generate_series(0, $7 - 1) every(slot)
        where not exists (select from @schema.job o
          where o.name = $1 and o.limit_key = keys.key and o.key_slot = every.slot and o.claim = o.key_claim)
