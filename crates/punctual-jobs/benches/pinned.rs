@@ -1,7 +1,7 @@
 //! A transaction that stays open, and the speed of the queue on PostgreSQL beside it.
 //!
 //! ```text
-//! cargo bench -p punctual-jobs --features postgres --bench pinned [-- SECONDS MACHINES SLOTS ENDED]
+//! cargo bench -p punctual-jobs --features postgres --bench pinned [-- SECONDS MACHINES SLOTS ENDED WHAT]
 //! ```
 //!
 //! It starts two servers of its own, as the tests do. The machines are queues of this process, each with an executor of its own, and
@@ -10,7 +10,8 @@
 //! paused meanwhile: what else the computer does is the same for both. A backlog is kept, so that machines whose turn it is are busy.
 //! Each turn prints a line: the jobs per second, how many jobs have ended, and the size of the table and its indexes. ENDED is
 //! the number of rows that have ended before, so that a short run can show what a long one comes to: ten minutes at a
-//! thousand jobs per second are 600,000.
+//! thousand jobs per second are 600,000. WHAT is `limited` for a kind with `at_once(64)`, whose rows that have ended have
+//! had each of its slots, or `ordered` for jobs of a thousand ordering keys; without it the jobs are plain.
 
 #![allow(
     clippy::disallowed_methods,
@@ -29,23 +30,59 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Machines, Numbers, Plan, Server};
+use common::{Machines, Numbers, Plan, Server, median};
+use punctual_jobs::JobLimit;
 
 /// How many jobs wait at least, and how many are added at a time.
 const BACKLOG: usize = 10_000;
+
+/// How many jobs of the kind with a limit may run at once: more than the machines have slots.
+const AT_ONCE: u32 = 64;
+
+/// Which jobs there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Plain,
+    Limited,
+    Ordered,
+}
+
+impl What {
+    fn read() -> Self {
+        let is_said = |word: &str| std::env::args().any(|it| it == word);
+        match (is_said("limited"), is_said("ordered")) {
+            (true, _) => Self::Limited,
+            (_, true) => Self::Ordered,
+            _ => Self::Plain,
+        }
+    }
+
+    /// Returns the statement that stores so many jobs for this moment.
+    fn insert(self, count: usize, moment: &str) -> String {
+        let key = if self == Self::Ordered { "(n % 1000)::text" } else { "null" };
+        format!(
+            "insert into punctual.job (name, payload, run_at, ordering_key, due)
+               select 'nothing', '{{}}', {moment}, {key}, {key} is not null from generate_series(1, {count}) n;"
+        )
+    }
+}
 
 fn main() {
     let mut numbers = Numbers::read();
     let seconds = numbers.next(600);
     let plan = Plan::new(numbers.next(3), numbers.next(4));
     let ended = numbers.next(0);
+    let what = What::read();
+    let limit = (what == What::Limited).then(|| JobLimit::at_once(AT_ONCE));
+    let plan = Plan { limit, ..plan };
     let turn = Duration::from_secs(seconds as u64) / 10;
     println!(
         "{} machines of {} slots, {seconds} s without and with the transaction",
         plan.machines, plan.slots
     );
-    let (mut free, mut pinned) = (Round::open("free", plan), Round::open("pinned", plan));
-    let _pin = pin(&pinned.server, ended);
+    let open = |name| Round::open(name, plan, what);
+    let (mut free, mut pinned) = (open("free"), open("pinned"));
+    let _pin = pin(&pinned.server, ended, what);
     let begun = Instant::now();
     let mut ratios = Vec::new();
     for _ in 0..10 {
@@ -53,12 +90,14 @@ fn main() {
         ratios.push(speeds[1] / speeds[0]);
     }
     println!("pinned / free, over {:.0?}: {ratios:.2?}", begun.elapsed());
+    println!("median {:.2}", median(ratios));
     free.machines.shut_down();
     pinned.machines.shut_down();
 }
 
 struct Round {
-    what: &'static str,
+    name: &'static str,
+    what: What,
     machines: Machines,
     added: usize,
     busy: Duration,
@@ -66,11 +105,11 @@ struct Round {
 }
 
 impl Round {
-    fn open(what: &'static str, plan: Plan) -> Self {
+    fn open(name: &'static str, plan: Plan, what: What) -> Self {
         let server = Server::start();
         let machines = Machines::open(&server, plan);
         machines.queue().pause_kind("nothing", None).unwrap();
-        Self { what, machines, added: 0, busy: Duration::ZERO, server }
+        Self { name, what, machines, added: 0, busy: Duration::ZERO, server }
     }
 
     /// Lets the machines work for so long, and returns the jobs per second.
@@ -79,10 +118,8 @@ impl Round {
         let (begun, before) = (Instant::now(), self.machines.runs());
         while begun.elapsed() < span {
             if self.machines.runs() + BACKLOG > self.added {
-                self.server.sql(&format!(
-                    "insert into punctual.job (name, payload)
-                       select 'nothing', '{{}}' from generate_series(1, {BACKLOG}); notify punctual"
-                ));
+                let insert = self.what.insert(BACKLOG, "now()");
+                self.server.sql(&format!("{insert} notify punctual"));
                 self.added += BACKLOG;
             }
             sleep(Duration::from_millis(10));
@@ -95,26 +132,41 @@ impl Round {
         let (size, seconds) = (self.server.value(size), self.busy.as_secs());
         println!(
             "{:>6} {seconds:>5} s: {speed:>6.0} jobs/s, {ended:>8} ended, {size:>8}",
-            self.what
+            self.name
         );
         speed
     }
 }
 
-/// Opens the transaction, beside which so many rows end at once.
-fn pin(server: &Server, ended: usize) -> (tokio::runtime::Runtime, tokio_postgres::Client) {
+/// Opens the transaction, beside which so many rows end at once, as those of jobs that were claimed and have run. The indexes that
+/// refuse a second claim of a slot or of a key are made anew, because each of these claims would look at all those before it.
+fn pin(
+    server: &Server,
+    ended: usize,
+    what: What,
+) -> (tokio::runtime::Runtime, tokio_postgres::Client) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let client = runtime.block_on(server.connect());
-    let begin =
-        "begin transaction isolation level repeatable read; select count(*) from punctual.job";
+    let begin = "begin transaction isolation level repeatable read; select now()";
     runtime.block_on(client.batch_execute(begin)).unwrap();
+    let insert = what.insert(ended, "now() - interval '1 hour'");
+    let slots = match what {
+        What::Limited => format!(", slot = id % {AT_ONCE}, slot_claim = id"),
+        What::Plain | What::Ordered => String::new(),
+    };
     // In one transaction, so that no machine sees them.
     server.sql(&format!(
-        "begin;
-         insert into punctual.job (name, payload, run_at)
-           select 'nothing', '{{}}', now() - interval '1 hour' from generate_series(1, {ended});
-         delete from punctual.job where run_at = now() - interval '1 hour';
-         commit"
+        "do $$ declare
+           turn text := pg_get_indexdef('punctual.job_turn'::regclass);
+           slot text := pg_get_indexdef('punctual.job_slot'::regclass);
+         begin
+           drop index punctual.job_turn, punctual.job_slot;
+           {insert}
+           update punctual.job set claim = id, worker = 'nobody', attempts = 1 {slots} where run_at = now() - interval '1 hour';
+           delete from punctual.job where run_at = now() - interval '1 hour';
+           execute turn;
+           execute slot;
+         end $$"
     ));
     (runtime, client)
 }
