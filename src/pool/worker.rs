@@ -173,7 +173,7 @@ impl Runner {
         capacity.force_acquire();
         let (requeued, deferred) = task.requeue(next, &mut enqueue);
         wake_all(wake);
-        if !deferred.0.is_empty() {
+        if deferred.0.is_some() {
             self.stop_being_relied_on();
             deferred.run();
         }

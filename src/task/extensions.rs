@@ -74,22 +74,23 @@ impl Question {
 /// Work that features defer until the thread has released the task's lock: work for other tasks, or dropping values.
 #[must_use]
 #[derive(Default)]
-pub(crate) struct Deferred(pub(crate) Vec<Box<dyn FnOnce()>>);
+#[allow(clippy::box_collection, clippy::type_complexity, reason = "without work it is one word")]
+pub(crate) struct Deferred(pub(crate) Option<Box<Vec<Box<dyn FnOnce()>>>>);
 
 impl Deferred {
     pub(crate) fn push(&mut self, act: impl FnOnce() + 'static) {
-        self.0.push(Box::new(act));
+        self.0.get_or_insert_default().push(Box::new(act));
     }
 
     /// Adds work that user code in the other work must not delay, because other tasks wait for it.
     pub(crate) fn push_first(&mut self, act: impl FnOnce() + 'static) {
-        self.0.insert(0, Box::new(act));
+        self.0.get_or_insert_default().insert(0, Box::new(act));
     }
 
     /// Does the work. The caller has called the waker of an entry that it has moved: until then, other threads believe
     /// that its worker searches, and wake none for what they submit.
     pub(crate) fn run(self) {
-        self.0.into_iter().for_each(|act| act());
+        self.0.into_iter().flat_map(|acts| *acts).for_each(|act| act());
     }
 }
 
