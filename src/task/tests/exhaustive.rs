@@ -241,7 +241,7 @@ fn mover_of(
     }
 }
 
-fn control(task: &Task, change: Change, queue: &OneEntry) -> bool {
+fn control(task: &Arc<Task>, change: Change, queue: &OneEntry) -> bool {
     let (changed, deferred) = task.control(change, &manual(), &mut mover_of(queue));
     deferred.run();
     changed
