@@ -221,6 +221,13 @@ fn nothing_is_claimed_in_the_last_tenth_of_a_lease() {
     }
 }
 
+/// Seeds that have found a defect. 117: a machine whose lease was over gave each heartbeat up before its connection could be found mute,
+/// so it never had another connection, and its worker's row was renewed all the same.
+#[test]
+fn what_a_seed_has_found_stays_mended() {
+    holds(&Plan::of(117));
+}
+
 /// A machine that finds no token looks again when there is one: nothing else has it look.
 #[test]
 fn who_finds_no_token_looks_again() {
