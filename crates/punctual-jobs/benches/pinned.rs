@@ -10,8 +10,7 @@
 //! paused meanwhile: what else the computer does is the same for both. A backlog is kept, so that machines whose turn it is are busy.
 //! Each turn prints a line: the jobs per second, how many jobs have ended, and the size of the table and its indexes. ENDED is
 //! the number of rows that have ended before, so that a short run can show what a long one comes to: ten minutes at a
-//! thousand jobs per second are 600,000. WHAT is `limited` for a kind with `at_once(64)`, whose rows that have ended have
-//! had each of its slots, or `ordered` for jobs of a thousand ordering keys; without it the jobs are plain.
+//! thousand jobs per second are 600,000. WHAT is `limited` for a kind with `at_once(64)`, or `ordered` for jobs of a thousand ordering keys; without it the jobs are plain.
 
 #![allow(
     clippy::disallowed_methods,
@@ -138,8 +137,8 @@ impl Round {
     }
 }
 
-/// Opens the transaction, beside which so many rows end at once, as those of jobs that were claimed and have run. The indexes that
-/// refuse a second claim of a slot or of a key are made anew, because each of these claims would look at all those before it.
+/// Opens the transaction, beside which so many rows end at once, as those of jobs that were claimed and have run. The index that
+/// refuses a second claim of an ordering key is made anew, because each of these claims would look at all those before it.
 fn pin(
     server: &Server,
     ended: usize,
@@ -150,22 +149,20 @@ fn pin(
     let begin = "begin transaction isolation level repeatable read; select now()";
     runtime.block_on(client.batch_execute(begin)).unwrap();
     let insert = what.insert(ended, "now() - interval '1 hour'");
-    let slots = match what {
-        What::Limited => format!(", slot = id % {AT_ONCE}, slot_claim = id"),
-        What::Plain | What::Ordered => String::new(),
+    let limit = match what {
+        What::Limited => ", limit_claim = id",
+        What::Plain | What::Ordered => "",
     };
     // In one transaction, so that no machine sees them.
     server.sql(&format!(
         "do $$ declare
            turn text := pg_get_indexdef('punctual.job_turn'::regclass);
-           slot text := pg_get_indexdef('punctual.job_slot'::regclass);
          begin
-           drop index punctual.job_turn, punctual.job_slot;
+           drop index punctual.job_turn;
            {insert}
-           update punctual.job set claim = id, worker = 'nobody', attempts = 1 {slots} where run_at = now() - interval '1 hour';
+           update punctual.job set claim = id, worker = 'nobody', attempts = 1 {limit} where run_at = now() - interval '1 hour';
            delete from punctual.job where run_at = now() - interval '1 hour';
            execute turn;
-           execute slot;
          end $$"
     ));
     (runtime, client)

@@ -28,6 +28,16 @@ const REST: u32 = 20;
 /// The longest time for which it is put off: also a server that stood still makes a look long.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
+/// The moment of the job behind which a statement begins, for its columns `micros` and `age`: those of [`Begins`].
+macro_rules! last {
+    () => {
+        "least(now() - interval '1 second', greatest(
+        coalesce(timestamptz '2000-01-01 00:00:00+00' + micros * interval '1 microsecond', '-infinity'),
+        now() - make_interval(secs => age))) as last"
+    };
+}
+pub(super) use last;
+
 /// The priorities, in the order in which they are claimed.
 pub(super) const LEVELS: [i32; 3] = [-1, 0, 1];
 

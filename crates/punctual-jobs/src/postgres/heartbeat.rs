@@ -145,7 +145,8 @@ impl Machine {
 
     pub(super) async fn beat(&self) -> Result<(), AskError> {
         let lease = self.settings.lease.as_secs_f64();
-        self.pulse.ask(statements::BEAT, &[&self.worker, &lease]).await.map(drop)
+        let slots = i64::try_from(self.settings.slots).unwrap_or(i64::MAX);
+        self.pulse.ask(statements::BEAT, &[&self.worker, &lease, &slots]).await.map(drop)
     }
 
     /// Says that nothing of this machine is left, so that no machine waits for the end of its lease.

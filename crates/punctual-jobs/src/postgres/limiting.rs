@@ -1,23 +1,28 @@
 //! The statements that claim jobs of a kind with a limit: as many as there are free slots, and the keys in turn.
 //!
-//! # Slots
+//! # How many run
 //!
-//! A kind that may run n jobs at once has the *slots* 0 to n - 1, and so has each limit key of a kind that may run n of each.
-//! A claim takes a slot for each job, and writes it into the row beside the claim that has it: `slot` and `slot_claim` for
-//! that of the kind, `key_slot` and `key_claim` for that of the key. The indexes `job_slot` and `job_key_slot` allow one row
-//! for each slot, of the rows whose claim is that claim. So there is no counter that could be wrong after a process was
-//! killed: a slot is free as soon as its claim ends, by whatever statement ends it, of whatever version.
+//! A claim of a kind that may run n jobs at once, or n of each limit key, writes its number into `limit_claim` as well. The jobs whose
+//! `limit_claim` is their claim are those that run, and there is no counter that could be wrong after a process was killed: a job
+//! counts no longer as soon as its claim ends, by whatever statement ends it, of whatever version.
 //!
-//! Two machines that took the same slot at the same moment would wait for each other at the index. So a statement first tries an
-//! advisory lock of the kind, which it has until it is committed. If another machine has it, the statement claims nothing, and is
-//! asked again two milliseconds later. No statement waits.
+//! Two machines that counted at the same moment could both claim the last place. So a statement that claims has an advisory lock of the kind
+//! until it is committed, and counts once it has the lock. It must not count by what it saw when it began, which may be older than the
+//! lock. So the function `job_gate` locks and counts: each query in such a function sees what was committed
+//! before the query. If another machine has the lock, the statement claims nothing, and is asked again two milliseconds later. No
+//! statement waits.
 //!
-//! A limit that leaves each machine a slot for each of its own runs cannot bind, and then no lock is tried. Each machine looks for free
-//! slots from another one on, by its rank among the workers whose leases stand. So machines come to the same slot only while that
-//! rank changes, or if some run more jobs at once than others.
+//! A limit cannot bind if the machines have no more slots than it allows, and then they share the lock and count nothing. Each
+//! machine says in its row how many slots it has, before it claims. One that has died counts until its row is forgotten.
+//! Whether a limit can bind is looked at once more under the lock, because a machine may have come.
 //!
-//! A statement takes slots that are free when it begins. If another machine has taken one of them since, because it is later than the
-//! try of the lock, or tried none, the index refuses the claim, and the statement is asked again.
+//! # Which claims are counted
+//!
+//! The server keeps the claims that have ended in its index while any transaction has an old snapshot
+//! ([`frontier`](super::frontier)), and a count from the beginning would walk over all of them. Numbers of claims only rise, and no claim of
+//! the kind is under way while a statement has the lock alone. So a machine remembers which claims stood when it counted last, and the number that was the
+//! last one then ([`Standing`]): those that stand now are among these or have a higher number. A server that was started
+//! since, or another one that has taken its place, may have lost numbers, and then the machine counts all.
 //!
 //! # Turns
 //!
@@ -78,24 +83,43 @@ macro_rules! tokens {
     };
 }
 
-/// $3 how many, $5 how many slots of the kind, if it has a limit, $6 how many jobs this machine runs at once, $8 and $9 the kind's window,
-/// $10 that of each key: the room that there is. None for a worker whose lease is over, for a kind that is paused, or while another machine claims: a limit of null
-/// would be none.
+use std::time::SystemTime;
+
+use tokio_postgres::Row;
+
+use super::frontier::last;
+
+/// Which claims of a kind stood when this machine has counted last.
+#[derive(Default)]
+pub(super) struct Standing {
+    pub(super) claims: Vec<i64>,
+    /// The last claim of all kinds then. What is above is not among these claims.
+    pub(super) up_to: i64,
+    /// When the server was started that has said so.
+    pub(super) server: Option<SystemTime>,
+}
+
+impl Standing {
+    /// Takes in what an answer says, if the statement has counted.
+    pub(super) fn note(&mut self, said: &Row) {
+        if let Some(up_to) = said.get(16) {
+            *self = Self { claims: said.get(15), up_to, server: said.get(17) };
+        }
+    }
+}
+
+/// $3 how many, $5 how many jobs of the kind may run at once, if it has a limit, $6, $12 and $13 which claims [stood](Standing), $8 and $9 the
+/// kind's window, $10 the window of each key: the room that there is. None for a worker whose lease is over, for a kind that is paused, or while another machine claims.
 macro_rules! room {
     () => {
         concat!(
             "moment as materialized (
   select clock_timestamp() as time
-), rank as materialized (
-  select count(*) filter (where id < $2) as rank, greatest(count(*), 1) as machines from @schema.job_worker where until > clock_timestamp()
 ), gate as materialized (
-  select case when coalesce($8, $10) is null and least($5, $7) / $6::int8 >= machines then true
-      else pg_try_advisory_xact_lock(hashtextextended('@channel.limit ' || $1, 0)) end as is_open from rank
-), free as materialized (
-  select slot, row_number() over (order by (slot - (select $5 * rank / machines from rank) + $5) % $5) as place
-    from generate_series(0, $5 - 1) every(slot)
-   where not exists (select from @schema.job o where o.name = $1 and o.slot = every.slot and o.claim = o.slot_claim)
-   order by place limit $3
+  select * from @schema.job_gate($1, hashtextextended('@channel.limit ' || $1, 0),
+    coalesce($8, $10) is null and coalesce($5, $7) is not null, least($5, $7), $6, $12, $13)
+), running as materialized (
+  select key, count(*) as jobs from gate, unnest(gate.keys) key group by key
 ), bucket as materialized (
   select tat is not null as is_there, ahead from (
     select max(tat) as tat from @schema.job_bucket
@@ -104,10 +128,10 @@ macro_rules! room {
             ahead!("$8", "$9", "tat"),
             " now
 ), room as materialized (
-  select case when may_claim then least($3, case when $5 is not null then (select count(*) from free) end, ",
+  select case when may_claim then least($3, case when $5 is not null then greatest($5 - cardinality(keys), 0) end, ",
             tokens!("$8", "$9"),
             ") else 0 end as most, may_claim from bucket, (
-    select is_open and exists (select from @schema.job_worker where id = $2 and until > clock_timestamp())
+    select keys, is_open and exists (select from @schema.job_worker where id = $2 and until > clock_timestamp())
         and not exists (select from @schema.job_pause pause where pause.name = $1 and pause.until > clock_timestamp()) as may_claim
       from gate) it
 )"
@@ -115,15 +139,14 @@ macro_rules! room {
     };
 }
 
-/// How many jobs of a key may begin: $7 how many slots each key has, if it has a limit, $10 and $11 its window. Null if as many
+/// How many jobs of a key may begin: $7 how many of it may run at once, if it has a limit, $10 and $11 its window. Null if as many
 /// as there are.
 macro_rules! rest {
     ($key:literal) => {
         concat!(
-            "(select least(case when $7 is not null then $7 - (select count(*) from @schema.job o
-        where o.name = $1 and o.limit_key = ",
+            "(select least($7 - coalesce((select jobs from running where running.key = ",
             $key,
-            " and o.claim = o.key_claim and o.key_slot < $7) end, ",
+            "), 0), ",
             tokens!("$10", "$11"),
             ") as rest from ",
             ahead!(
@@ -139,10 +162,9 @@ macro_rules! rest {
     };
 }
 
-/// A claim, a slot of the kind and one of its key for each job that was picked, and tokens for them. `sql/placing.sql` has the part
-/// that is the same for whatever waits.
+/// A claim for each job that was picked, and tokens for them. `sql/placing.sql` has the part that is the same for whatever waits.
 macro_rules! claiming {
-    ($kind_waits:expr, $key_waits:expr) => {
+    ($kind_waits:expr, $key_waits:expr, $has_left_none:expr) => {
         concat!(
             ", held as materialized (
   select is_of_key, limit_key, tat from @schema.job_bucket
@@ -187,10 +209,12 @@ macro_rules! claiming {
   union all
   select 2000 from gate where not is_open
 )
-select *, null::int8 from claimed
+select *, null::int8, null::int8[], null::int8, null::timestamptz, false, false from claimed
 union all
-select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, micros
-  from wait where micros is not null"
+select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, null::int8, null::int8,
+  (select min(micros) from wait), claims, last, pg_postmaster_start_time(), ",
+            $has_left_none,
+            ", (select count(*) between 1 and (select most from room) - 1 from claimed) from gate"
         )
     };
 }
@@ -202,20 +226,33 @@ macro_rules! ordered_waits {
     };
 }
 
-/// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many slots the kind has or null, $6 how many jobs the
-/// machine runs at once, $7 how many slots each limit key has or null, $8 and $9 how many tokens the kind's bucket has, and after how many
-/// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 priorities, $13 which jobs not: claims jobs without an ordering
-/// key. The key with the highest `turn` was served last. If it claims none for lack of a token, or because another machine is
-/// claiming jobs of this kind, there is one row without an id, which says after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken
-/// one of the slots: to be asked again.
+/// Whether a job of the empty key is due behind the frontier.
+macro_rules! plain_waits {
+    () => {
+        "exists (select from levels cross join lateral (
+         select from @schema.job where name = $1 and priority = levels.priority and limit_key = '' and run_at <= now()
+         and (run_at, id) > (last, last_id) and ordering_key is null and claim is null and attempts < max_attempts limit 1) plain)"
+    };
+}
+
+/// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many jobs of the kind may run at once or null, $6 which claims [stood](Standing),
+/// $7 how many of each limit key may run at once or null, $8 and $9 how many tokens the kind's bucket has, and after how many
+/// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 up to which claim these are, $13 of which
+/// server, $14 priorities, $15 to $17 behind which jobs without a limit key, as in [`CLAIM`](super::claiming::CLAIM), $18 which jobs not: claims jobs without an ordering
+/// key. The key with the highest `turn` was served last. The row without an id says after how many microseconds to look again, if there was
+/// no token or another machine was claiming jobs of this kind; which claims stand, up to which claim and of which server, if it has
+/// counted; whether no job without a limit key is left that might have been claimed; and whether there may be more.
 pub(crate) const CLAIM_TURNS: &str = concat!(
     "with recursive ",
     room!(),
-    ", turns as materialized (
-  select priority, walk.key, rest, row_number() over () as turn
+    ", levels as materialized (
+  select priority, level, id as last_id, ",
+    last!(),
+    " from unnest($14::int4[], $15::int8[], $16::int8[], $17::float8[]) with ordinality as asked(priority, micros, id, age, level)
+), turns as materialized (
+  select priority, level, walk.key, rest, begins.last, begins.last_id, row_number() over () as turn
     from (
-      select priority, is_round from unnest($12::int4[]) priority, (values (false), (true)) round(is_round)
-       order by priority, is_round
+      select levels.*, is_round from levels, (values (false), (true)) round(is_round) order by level, is_round
     ) level
     cross join lateral (
       with recursive walk(key) as (
@@ -229,43 +266,46 @@ pub(crate) const CLAIM_TURNS: &str = concat!(
             and ordering_key is null and claim is null and attempts < max_attempts) next(key) where walk.key is not null
       ) select key from walk where key is not null
     ) walk
+    cross join lateral (
+      select case when walk.key = '' then level.last else '-infinity' end as last,
+        case when walk.key = '' then level.last_id else 0 end as last_id
+    ) begins
     cross join lateral ",
     rest!("walk.key"),
     " taken
     cross join lateral (
       select id from @schema.job
        where coalesce(rest > 0, true) and name = $1 and priority = level.priority and limit_key = walk.key and run_at <= now()
-         and id <> all($13) and ordering_key is null and claim is null and attempts < max_attempts
+         and (run_at, id) > (begins.last, begins.last_id)
+         and id <> all($18) and ordering_key is null and claim is null and attempts < max_attempts
          order by run_at, id limit 1 for update skip locked
     ) can_begin
    limit (select most from room)
 ), served as materialized (
-  select priority, key, rest, turn, (select most from room) as most, count(*) over () as keys
+  select turns.*, (select most from room) as most, count(*) over () as keys
     from turns where priority = (select min(priority) from turns)
 ), picked as materialized (
-  select id, key, turn, most, row_number() over (partition by key order by run_at, id) as nth
+  select id, key, turn, level, rest, row_number() over (partition by key order by run_at, id) as nth
     from served cross join lateral (
       select id, run_at from @schema.job
        where name = $1 and priority = served.priority and limit_key = served.key and run_at <= now()
-         and id <> all($13) and ordering_key is null and claim is null and attempts < max_attempts
+         and (run_at, id) > (served.last, served.last_id) and id <> all($18) and ordering_key is null and claim is null and attempts < max_attempts
          order by run_at, id limit least((most + keys - 1) / keys, rest) for update skip locked
     ) job
 )",
     claiming!(
-        "(exists (select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now()
-         and ordering_key is null and claim is null and attempts < max_attempts)
+        concat!("(", plain_waits!(), "
          or exists (select from @schema.job where name = $1 and limit_key <> '' and due
-         and ordering_key is null and claim is null and attempts < max_attempts))",
-        "case when b.limit_key = '' then exists (
-             select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now()
-             and ordering_key is null and claim is null and attempts < max_attempts)
+         and ordering_key is null and claim is null and attempts < max_attempts))"),
+        concat!("case when b.limit_key = '' then ", plain_waits!(), "
              else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
-             and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts) end"
+             and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts) end"),
+        concat!("(select most from room) > 0 and not exists (select from picked) and (select coalesce(rest > 0, true) from ", rest!("''"), " taken)")
     )
 );
 
-/// The same for the first jobs of ordering keys, $4 after which, $12 which jobs not. Fails as
-/// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does as well.
+/// The same for the first jobs of ordering keys, $4 after which, $14 which jobs not. Fails as
+/// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does.
 pub(crate) const CLAIM_FIRST_LIMITED: &str = concat!(
 "with recursive ",
 room!(),
@@ -277,24 +317,24 @@ room!(),
     where ordering_key > walk.key and name = $1 and due and claim is null and attempts < max_attempts)
     from walk where key is not null
 ), first as (
-  select job.id from walk cross join lateral (
+  select job.id, rest from walk cross join lateral (
     select id, name, run_at, limit_key from @schema.job
      where ordering_key = walk.key and claim is null and attempts < max_attempts
      order by run_at, id limit 1) job
    cross join lateral ",
     rest!("job.limit_key"),
     " taken
-   where job.name = $1 and job.run_at <= now() and job.id <> all($12) and coalesce(rest > 0, true)
+   where job.name = $1 and job.run_at <= now() and job.id <> all($14) and coalesce(rest > 0, true)
      and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
    limit (select most from room)
 ), picked as materialized (
-  select id, limit_key as key, 1::int8 as turn, most, row_number() over (partition by limit_key order by ordering_key) as nth
-    from room cross join lateral (
-      select id, limit_key, ordering_key from @schema.job
-       where id in (select id from first) and claim is null and attempts < max_attempts and run_at <= now()
+  select id, limit_key as key, 1::int8 as turn, 1::int8 as level, rest, row_number() over (partition by limit_key order by ordering_key) as nth
+    from first cross join lateral (
+      select limit_key, ordering_key from @schema.job
+       where job.id = first.id and claim is null and attempts < max_attempts and run_at <= now()
        for update skip locked) job
 )",
-claiming!(ordered_waits!(), ordered_waits!())
+claiming!(ordered_waits!(), ordered_waits!(), "false")
 );
 
 /// $1 how many, $2 which not: removes buckets that have been full for a while. One that is not there is full.

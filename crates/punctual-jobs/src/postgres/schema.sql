@@ -22,11 +22,10 @@ create table @schema.job (
   schedule text,
   tick timestamptz,
   priority smallint not null default 0 check (priority between -1 and 1),
-  slot int,
-  slot_claim bigint,
   limit_key text collate "C" not null default '',
-  key_slot int,
-  key_claim bigint,
+  limit_claim bigint,
+  at_once int,
+  key_at_once int,
   traceparent text
 );
 create unique index job_key on @schema.job (key)
@@ -47,13 +46,13 @@ create index job_not_due on @schema.job (run_at)
   where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due;
 create index job_untold on @schema.job (id) where untold;
 create index job_discarded on @schema.job (id) where claim is null and attempts >= max_attempts;
--- The row of a job may have the slot of an earlier claim, which these two do not see, because that claim is another one.
-create unique index job_slot on @schema.job (name, slot) where claim = slot_claim;
-create unique index job_key_slot on @schema.job (name, limit_key, key_slot) where claim = key_claim;
+-- Each claim of a kind with a limit writes its number into limit_claim as well. A claim that has ended is not in this index, because the
+-- next claim of its row has another number.
+create index job_limited on @schema.job (name, claim) where claim = limit_claim;
 create index job_of_schedule on @schema.job (schedule)
   where schedule is not null and (claim is not null or attempts < max_attempts);
 comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (..., ...)';
-create table @schema.job_worker (id text primary key, until timestamptz not null, lease_us bigint not null);
+create table @schema.job_worker (id text primary key, until timestamptz not null, lease_us bigint not null, slots bigint not null);
 create table @schema.job_tick (name text primary key, tick timestamptz not null);
 create table @schema.job_schedule (
   name text primary key,
@@ -128,3 +127,33 @@ comment on table @schema.job_pause is 'The kinds of jobs that are paused, until 
 create table @schema.job_result (job bigint primary key, value text not null, until timestamptz not null);
 create index job_result_until on @schema.job_result (until);
 comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';
+-- Locks a kind for a statement that claims its jobs, and returns which of its claims stand (limiting.rs). Each query in here sees what
+-- was committed before the query began, and so all that the lock waits for. The statement that calls it sees what was committed before it began itself.
+create function @schema.job_gate(kind text, gate bigint, may_share boolean, most int, known bigint[], up_to bigint, server timestamptz,
+    out is_open boolean, out claims bigint[], out keys text[], out last bigint) language plpgsql as $gate$
+begin
+  claims := '{}';
+  keys := '{}';
+  if may_share and (select sum(slots) <= most from @schema.job_worker) then
+    is_open := pg_try_advisory_xact_lock_shared(gate);
+    if not is_open or (select sum(slots) <= most from @schema.job_worker) then
+      return;
+    end if;
+  end if;
+  is_open := pg_try_advisory_xact_lock(gate);
+  if not is_open then
+    return;
+  end if;
+  last := coalesce(pg_sequence_last_value('@schema.job_claim'), 0);
+  if server is distinct from pg_postmaster_start_time() then
+    known := '{}';
+    up_to := 0;
+  end if;
+  select coalesce(array_agg(standing.claim), '{}'), coalesce(array_agg(standing.limit_key), '{}') into claims, keys from (
+    select job.claim, job.limit_key from @schema.job where job.name = kind and job.claim = job.limit_claim and job.claim > up_to
+    union all
+    select job.claim, job.limit_key from @schema.job
+     where job.name = kind and job.claim = job.limit_claim and job.claim = any(known) and job.claim <= up_to
+  ) standing;
+end
+$gate$;

@@ -31,7 +31,7 @@ use super::{
     connection::{AskError, Param},
     ending::Ended,
     frontier::{Frontier, LEVELS, Mark},
-    limiting,
+    limiting::{self, Standing},
     machine::Machine,
     refused::Picks,
     statements::{self, MARKED_AT_MOST},
@@ -84,6 +84,16 @@ struct Source {
     last_key: String,
     /// Where the next claim begins, unless keys say that.
     frontier: Frontier,
+    /// Which jobs of a kind with a limit ran at the last claim.
+    standing: Standing,
+}
+
+/// What a kind with a limit has given.
+struct Given {
+    rows: Vec<Row>,
+    /// No job without a limit key is left that might have been claimed.
+    has_left_none: bool,
+    has_more: bool,
 }
 
 /// One claim: what all sources have given so far.
@@ -236,7 +246,14 @@ fn begin_with_another(all: &mut [Source]) {
 
 impl Source {
     fn new(which: Which, names: Vec<&'static str>, limits: Limits) -> Self {
-        Self { which, names, limits, last_key: String::new(), frontier: Frontier::new() }
+        Self {
+            which,
+            names,
+            limits,
+            last_key: String::new(),
+            frontier: Frontier::new(),
+            standing: Standing::default(),
+        }
     }
 
     async fn claim(&mut self, priorities: &[i32], claim: &mut Claim) -> Result<(), AskError> {
@@ -270,14 +287,24 @@ impl Source {
 
     /// Claims jobs without an ordering key, of a kind with a limit, until there are none.
     async fn claim_turns(&mut self, priorities: &[i32], claim: &mut Claim) -> Result<(), AskError> {
-        let priorities = priorities.to_vec();
         while !claim.is_full() {
-            let of_these = Some(&priorities as _);
-            let rows = self.ask_limited(limiting::CLAIM_TURNS, of_these, claim).await?;
-            let rows = rows.unwrap_or_default();
-            let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) else { break };
-            self.last_key = last.get(10);
+            let begins = self.frontier.begins(&self.names, priorities);
+            let asked = Instant::now();
+            let behind: [Param<'_>; 4] =
+                [&begins.priorities, &begins.micros, &begins.ids, &begins.ages];
+            let given = self.ask_limited(limiting::CLAIM_TURNS, &behind, claim).await?;
+            let Some(Given { rows, has_left_none, has_more }) = given else { break };
+            let plain = rows.iter().filter(|row| row.get::<_, &str>(10).is_empty());
+            let mark = |row: &Row| (row.get(12), Mark { micros: row.get(13), id: row.get(0) });
+            let marks: Vec<_> = plain.map(mark).collect();
+            self.frontier.note(&begins, asked, &marks, has_left_none);
+            if let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) {
+                self.last_key = last.get(10);
+            }
             claim.rows.extend(rows);
+            if !has_more {
+                break;
+            }
         }
         Ok(())
     }
@@ -287,7 +314,8 @@ impl Source {
         let is_limited = self.limits.is_some();
         loop {
             let rows = if is_limited {
-                self.ask_limited(limiting::CLAIM_FIRST_LIMITED, None, claim).await?
+                let given = self.ask_limited(limiting::CLAIM_FIRST_LIMITED, &[], claim).await?;
+                given.map(|given| given.rows)
             } else {
                 let behind: [Param<'_>; 1] = [&self.last_key];
                 let answer = claim.ask(claiming::CLAIM_FIRST, &self.names, &behind).await?;
@@ -310,37 +338,48 @@ impl Source {
         }
     }
 
-    /// Asks for jobs of a kind with a limit. A row that is no job says when to look again: there was no token.
+    /// Asks for jobs of a kind with a limit. The row that is no job says the rest.
     async fn ask_limited(
-        &self,
+        &mut self,
         statement: &'static str,
-        priorities: Option<Param<'_>>,
+        behind: &[Param<'_>],
         claim: &mut Claim,
-    ) -> Result<Option<Vec<Row>>, AskError> {
+    ) -> Result<Option<Given>, AskError> {
         let count = |places: Option<usize>| places.map(|it| i32::try_from(it).unwrap_or(i32::MAX));
         let burst = |window: Option<JobWindow>| window.map(|it| i64::from(it.burst));
         let gap = |it: JobWindow| i64::try_from(it.gap).unwrap_or(i64::MAX);
         let (of_kind, of_key) = (self.limits.kind.window, self.limits.key.window);
-        let params: [Param<'_>; 8] = [
+        let Standing { claims, up_to, server } = &self.standing;
+        let params: [Param<'_>; 10] = [
             &self.last_key,
             &count(self.limits.kind.at_once),
-            &i64::try_from(claim.machine.settings.slots).unwrap_or(i64::MAX),
+            claims,
             &count(self.limits.key.at_once),
             &burst(of_kind),
             &of_kind.map(gap),
             &burst(of_key),
             &of_key.map(gap),
+            up_to,
+            server,
         ];
-        let params: Vec<_> = params.into_iter().chain(priorities).collect();
+        let params = [&params, behind].concat();
         let answer = claim.ask(statement, &self.names[0], &params).await?;
-        let Some((mut rows, _)) = answer else { return Ok(None) };
+        let Some((mut rows, is_all)) = answer else { return Ok(None) };
+        let mut given = Given { rows: Vec::new(), has_left_none: false, has_more: false };
         rows.retain(|row| {
-            let again = row.get::<_, Option<i64>>(12);
-            let again = again.map(|us| Duration::from_micros(us.try_into().unwrap_or(0)));
-            claim.look_again_after(again.map(|again| again.max(SOON)));
-            again.is_none()
+            let is_job = row.get::<_, Option<i64>>(0).is_some();
+            if !is_job {
+                let again = row.get::<_, Option<i64>>(14);
+                let again = again.map(|us| Duration::from_micros(us.try_into().unwrap_or(0)));
+                claim.look_again_after(again.map(|again| again.max(SOON)));
+                self.standing.note(row);
+                given.has_left_none = is_all && row.get(18);
+                given.has_more = row.get(19);
+            }
+            is_job
         });
-        Ok(Some(rows))
+        given.rows = rows;
+        Ok(Some(given))
     }
 }
 

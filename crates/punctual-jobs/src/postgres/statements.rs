@@ -159,10 +159,10 @@ pub(crate) const END_WITH_HISTORY: &str = end!(
 /// $1 job, $2 claim, $3 why the server has refused the end of the run.
 pub(crate) const NOTE_REFUSED: &str = include_str!("sql/note_refused.sql");
 
-/// $1 worker, $2 lease in seconds: the worker lives.
+/// $1 worker, $2 lease in seconds, $3 how many jobs it runs at once: the worker lives.
 pub(crate) const BEAT: &str = "\
-insert into @schema.job_worker (id, until, lease_us)
-values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8)
+insert into @schema.job_worker (id, until, lease_us, slots)
+values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8, $3)
 on conflict (id) do update set until = excluded.until, lease_us = excluded.lease_us";
 
 /// $1 worker
@@ -176,7 +176,7 @@ macro_rules! sweep {
     ($columns:literal, $history:literal) => {
         concat!(
             "with picked as (
-  select id, name, retired, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes",
+  select id, name, retired, ordering_key is not null or limit_claim is not null as wakes",
             $columns,
             " from @schema.job j where claim is not null and ",
             include_str!("sql/is_dead.sql"),

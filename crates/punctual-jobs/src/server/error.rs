@@ -41,7 +41,7 @@ impl AskError {
     /// Returns `true` if the server has refused what the statement says, and will as long as the rows, the rights and the tables are as
     /// they are. A trigger may choose any code, so each code counts but those by which the server itself says that the same may pass later:
     /// those of connections (08, 28, 3D), of transactions that others have spoiled (40), of a lack of room (53), of an administrator
-    /// or a time-out (57), of its system (58), and of a lock. Nor does one of the indexes that have one claim at most for a turn or a slot: another machine was first.
+    /// or a time-out (57), of its system (58), and of a lock. Nor does the index that has one claim at most for an ordering key: another machine was first.
     pub(crate) fn is_refusal(&self) -> bool {
         let Self::Server(error) = self else { return false };
         let class = error.code().and_then(|code| code.code().get(..2));
@@ -49,7 +49,7 @@ impl AskError {
         self.is_of_the_statement()
             && !self.may_pass()
             && !matches!(class, Some("08" | "28" | "3D" | "40" | "53" | "57" | "58"))
-            && !matches!(constraint, Some("job_turn" | "job_slot" | "job_key_slot"))
+            && !matches!(constraint, Some("job_turn"))
     }
 
     /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.

@@ -83,7 +83,7 @@ fn a_backlog_that_cannot_run_costs_nothing() {
     let each = size(200, 2000);
     // Of a hundred ordering keys the first job runs elsewhere, and of a kind that nothing handles there are many.
     server.sql(&format!(
-        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000);
+        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000, 4);
          insert into punctual.job (name, payload, ordering_key, due, claim, worker, claimed_at, attempts)
            select 'work', '{{}}', 'busy ' || n, true, n - 1000, 'elsewhere', now(), 1 from generate_series(1, 100) n;
          insert into punctual.job (name, payload, ordering_key, due)
@@ -119,11 +119,11 @@ fn a_backlog_behind_a_limit_costs_nothing() {
     drop(sender(&executor, &server.url()));
     let fresh = one_after_another(&server, None, 50);
     let jobs = size(20_000, 100_000);
-    // All slots are taken elsewhere.
+    // As many as may run do so elsewhere.
     server.sql(&format!(
-        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000);
-         insert into punctual.job (name, payload, slot, slot_claim, claim, worker, claimed_at, attempts)
-           select 'rationed', '{{}}', n, n - 1000, n - 1000, 'elsewhere', now(), 1
+        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000, 4);
+         insert into punctual.job (name, payload, limit_claim, claim, worker, claimed_at, attempts)
+           select 'rationed', '{{}}', n + 1000000, n + 1000000, 'elsewhere', now(), 1
              from generate_series(0, {RATIONED_AT_ONCE} - 1) n;
          insert into punctual.job (name, payload) select 'rationed', '{{}}' from generate_series(1, {jobs}) n"
     ));
@@ -141,14 +141,14 @@ fn a_backlog_behind_limit_keys_that_are_full_costs_a_look_at_each_key() {
     drop(sender(&executor, &server.url()));
     let fresh = one_after_another(&server, None, 50);
     let jobs = size(20_000, 100_000);
-    // All slots of the keys are taken elsewhere.
+    // Of each key as many as may run do so elsewhere.
     let fill = |from: i64, keys: i64| {
         let last = from + keys - 1;
         server.sql(&format!(
-            "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000) on conflict do nothing;
-             insert into punctual.job (name, payload, limit_key, key_slot, key_claim, claim, worker, claimed_at, attempts)
-               select 'shared', '{{}}', 'key ' || key, slot, -2 * key - slot - 1, -2 * key - slot - 1, 'elsewhere', now(), 1
-                 from generate_series({from}, {last}) key, generate_series(0, {SHARED_AT_ONCE} - 1) slot;
+            "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day', 86400000000, 4) on conflict do nothing;
+             insert into punctual.job (name, payload, limit_key, limit_claim, claim, worker, claimed_at, attempts)
+               select 'shared', '{{}}', 'key ' || key, 2000000 + 2 * key + nth, 2000000 + 2 * key + nth, 'elsewhere', now(), 1
+                 from generate_series({from}, {last}) key, generate_series(0, {SHARED_AT_ONCE} - 1) nth;
              insert into punctual.job (name, payload, limit_key, due)
                select 'shared', '{{}}', 'key ' || {from} + n % {keys}, true from generate_series(1, {jobs}) n"
         ));

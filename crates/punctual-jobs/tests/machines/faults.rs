@@ -573,7 +573,7 @@ fn a_row_that_is_refused_keeps_no_claim_without_an_answer() {
            from punctual.job_worker, (values ('{\"number\":3,\"millis\":0}'), ('{\"number\":4,\"millis\":0}')) job(payload)",
     );
     server.sql(
-        "insert into punctual.job_worker values ('dead 1', now() - interval '1 day', 1000000)",
+        "insert into punctual.job_worker values ('dead 1', now() - interval '1 day', 1000000, 4)",
     );
     let left = || server.value("select count(*) from punctual.job");
     wait_until("the other one is freed, and has run", || left() == "2");

@@ -205,7 +205,7 @@ const CASES: [Case; 17] = [
         told: "a worker that is forgotten,",
         refused: ("delete", "job_worker", "old.id = 'dead 3'"),
         rows: |_, server| {
-            server.sql("insert into punctual.job_worker select 'dead ' || i, now() - interval '1 day', 1000000 from generate_series(0, 9) i");
+            server.sql("insert into punctual.job_worker select 'dead ' || i, now() - interval '1 day', 1000000, 4 from generate_series(0, 9) i");
         },
         jobs: plain,
         left: "select substring(id from '(\\d)$')::int from punctual.job_worker where id like 'dead%'",

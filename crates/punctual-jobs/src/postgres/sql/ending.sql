@@ -1,7 +1,7 @@
 , gone as (
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
-  returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes
+  returning ended.claim, ordering_key is not null or limit_claim is not null as wakes
 ), stored as (
   insert into @schema.job_result (job, value, until)
   select ended.id, value, clock_timestamp() + make_interval(secs => keep)
@@ -18,7 +18,7 @@
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null or how = 'freed' as wakes, j.untold as is_discarded
+  returning ended.claim, ordering_key is not null or limit_claim is not null or how = 'freed' as wakes, j.untold as is_discarded
 ), told as (
   select @notify('') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1

@@ -6,13 +6,13 @@ select id, name, case when $9 then payload end, key, ordering_key, schedule, tic
     when ordering_key is not null and exists (
       select from @schema.job o where o.ordering_key = job.ordering_key and (o.claim is not null
          or o.claim is null and o.attempts < o.max_attempts and (o.run_at, o.id) < (job.run_at, job.id))) then 'ordering key'
-    when (select count(*) >= coalesce(of_key, max(o.key_slot) + 1) from @schema.job o
-       where o.name = job.name and o.claim = o.key_claim and o.limit_key = job.limit_key)
+    when (select count(*) >= coalesce(of_key, max(o.key_at_once)) from @schema.job o
+       where o.name = job.name and o.claim = o.limit_claim and o.limit_key = job.limit_key)
       or exists (select from @schema.job_bucket b
        where b.name = job.name and b.is_of_key and b.limit_key = job.limit_key
          and b.tat > clock_timestamp() + (b.burst - 1) * b.gap_us * interval '1 microsecond') then 'limit of key'
-    when (select count(*) >= coalesce(of_kind, max(o.slot) + 1) from @schema.job o
-       where o.name = job.name and o.claim = o.slot_claim)
+    when (select count(*) >= coalesce(of_kind, max(o.at_once)) from @schema.job o
+       where o.name = job.name and o.claim = o.limit_claim)
       or exists (select from @schema.job_bucket b
        where b.name = job.name and not b.is_of_key
          and b.tat > clock_timestamp() + (b.burst - 1) * b.gap_us * interval '1 microsecond') then 'limit' end,

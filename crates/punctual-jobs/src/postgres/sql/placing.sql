@@ -1,20 +1,9 @@
 numbered as materialized (
-  select id, key, turn, nth, least(most, (select tokens from kind_bucket)) as most, row_number() over (order by nth, turn) as place
-    from picked join key_bucket using (key) where coalesce(nth <= tokens, true)
-), key_free as materialized (
-  select key, slots.slot, slots.nth from (select key, max(nth) as most from numbered group by key) keys
-    cross join lateral (
-      select slot, row_number() over (order by (slot - (select $7 * rank / machines from rank) + $7) % $7) as nth
-        from generate_series(0, $7 - 1) every(slot)
-       where not exists (select from @schema.job o
-         where o.name = $1 and o.limit_key = keys.key and o.key_slot = every.slot and o.claim = o.key_claim)
-       order by nth limit keys.most
-    ) slots
+  select id, key, turn, level, row_number() over (order by nth, turn) as place
+    from picked join key_bucket using (key) where coalesce(nth <= rest, true) and coalesce(nth <= tokens, true)
 ), placed as materialized (
-  select numbered.id, numbered.key, turn, free.slot, key_free.slot as key_slot, nextval('@schema.job_claim') as claim
-    from numbered left join free using (place)
-    left join key_free on key_free.key = numbered.key and key_free.nth = numbered.nth
-   where place <= most and ($5 is null or free.slot is not null) and ($7 is null or key_free.slot is not null)
+  select numbered.*, nextval('@schema.job_claim') as claim from numbered
+   where place <= least((select most from room), (select tokens from kind_bucket))
 ), spent as materialized (
   select true as is_of_key, key, $10::int8 as burst, $11::int8 as gap, is_there, ahead + $11 * count(*) as ahead
     from placed join key_bucket using (key) where $10 is not null group by key, is_there, ahead
@@ -34,11 +23,11 @@ numbered as materialized (
 ), paid as materialized (
   select * from kept union all select * from made
 ), claimed as (
-  update @schema.job j set claim = placed.claim, slot = placed.slot, key_slot = placed.key_slot,
-    slot_claim = case when $5 is not null then placed.claim end, key_claim = case when $7 is not null then placed.claim end,
-    worker = $2, claimed_at = (select time from moment), attempts = attempts + 1
+  update @schema.job j set claim = placed.claim, limit_claim = case when coalesce($5, $7) is not null then placed.claim end,
+    at_once = $5, key_at_once = $7, worker = $2, claimed_at = (select time from moment), attempts = attempts + 1
     from placed where j.id = placed.id
      and ($8 is null or exists (select from paid where not is_of_key))
      and ($10 is null or exists (select from paid where is_of_key and paid.key = placed.key))
-  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, traceparent, limit_key, turn
+  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, traceparent, limit_key, turn, level,
+    case when isfinite(j.run_at) then round(extract(epoch from j.run_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::int8 end as moment
 )
