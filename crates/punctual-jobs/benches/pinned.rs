@@ -10,7 +10,9 @@
 //! paused meanwhile: what else the computer does is the same for both. A backlog is kept, so that machines whose turn it is are busy.
 //! Each turn prints a line: the jobs per second, how many jobs have ended, and the size of the table and its indexes. ENDED is
 //! the number of rows that have ended before, so that a short run can show what a long one comes to: ten minutes at a
-//! thousand jobs per second are 600,000. WHAT is `limited` for a kind with `at_once(64)`, or `ordered` for jobs of a thousand ordering keys; without it the jobs are plain.
+//! thousand jobs per second are 600,000. WHAT is `limited` for a kind with `at_once(64)`, which does not bind, `binding`
+//! for one with `at_once(6)`, `keyed` for one with `at_once(1)` for each of eight limit keys, or `ordered` for jobs of a
+//! thousand ordering keys; without it the jobs are plain.
 
 #![allow(
     clippy::disallowed_methods,
@@ -35,33 +37,48 @@ use punctual_jobs::JobLimit;
 /// How many jobs wait at least, and how many are added at a time.
 const BACKLOG: usize = 10_000;
 
-/// How many jobs of the kind with a limit may run at once: more than the machines have slots.
-const AT_ONCE: u32 = 64;
-
 /// Which jobs there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Plain,
     Limited,
+    Binding,
+    Keyed,
     Ordered,
 }
 
 impl What {
     fn read() -> Self {
+        let words = [
+            ("limited", Self::Limited),
+            ("binding", Self::Binding),
+            ("keyed", Self::Keyed),
+            ("ordered", Self::Ordered),
+        ];
         let is_said = |word: &str| std::env::args().any(|it| it == word);
-        match (is_said("limited"), is_said("ordered")) {
-            (true, _) => Self::Limited,
-            (_, true) => Self::Ordered,
-            _ => Self::Plain,
+        words.into_iter().find(|(word, _)| is_said(word)).map_or(Self::Plain, |(_, what)| what)
+    }
+
+    fn limit(self) -> Option<JobLimit> {
+        match self {
+            Self::Limited => Some(JobLimit::at_once(64)),
+            Self::Binding => Some(JobLimit::at_once(6)),
+            Self::Keyed => Some(JobLimit::at_once(1).for_each_key()),
+            Self::Plain | Self::Ordered => None,
         }
     }
 
     /// Returns the statement that stores so many jobs for this moment.
     fn insert(self, count: usize, moment: &str) -> String {
-        let key = if self == Self::Ordered { "(n % 1000)::text" } else { "null" };
+        let (ordering_key, limit_key) = match self {
+            Self::Ordered => ("(n % 1000)::text", "''"),
+            Self::Keyed => ("null", "(n % 8)::text"),
+            _ => ("null", "''"),
+        };
+        let due = matches!(self, Self::Ordered | Self::Keyed);
         format!(
-            "insert into punctual.job (name, payload, run_at, ordering_key, due)
-               select 'nothing', '{{}}', {moment}, {key}, {key} is not null from generate_series(1, {count}) n;"
+            "insert into punctual.job (name, payload, run_at, ordering_key, limit_key, due)
+               select 'nothing', '{{}}', {moment}, {ordering_key}, {limit_key}, {due} from generate_series(1, {count}) n;"
         )
     }
 }
@@ -72,8 +89,7 @@ fn main() {
     let plan = Plan::new(numbers.next(3), numbers.next(4));
     let ended = numbers.next(0);
     let what = What::read();
-    let limit = (what == What::Limited).then(|| JobLimit::at_once(AT_ONCE));
-    let plan = Plan { limit, ..plan };
+    let plan = Plan { limit: what.limit(), ..plan };
     let turn = Duration::from_secs(seconds as u64) / 10;
     println!(
         "{} machines of {} slots, {seconds} s without and with the transaction",
@@ -149,10 +165,7 @@ fn pin(
     let begin = "begin transaction isolation level repeatable read; select now()";
     runtime.block_on(client.batch_execute(begin)).unwrap();
     let insert = what.insert(ended, "now() - interval '1 hour'");
-    let limit = match what {
-        What::Limited => ", limit_claim = id",
-        What::Plain | What::Ordered => "",
-    };
+    let limit = what.limit().map_or("", |_| ", limit_claim = id");
     // In one transaction, so that no machine sees them.
     server.sql(&format!(
         "do $$ declare
@@ -163,6 +176,7 @@ fn pin(
            update punctual.job set claim = id, worker = 'nobody', attempts = 1 {limit} where run_at = now() - interval '1 hour';
            delete from punctual.job where run_at = now() - interval '1 hour';
            execute turn;
+           perform setval('punctual.job_claim', {ended} + 1);
          end $$"
     ));
     (runtime, client)

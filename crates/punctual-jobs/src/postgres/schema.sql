@@ -129,6 +129,7 @@ create index job_result_until on @schema.job_result (until);
 comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';
 -- Locks a kind for a statement that claims its jobs, and returns which of its claims stand (limiting.rs). Each query in here sees what
 -- was committed before the query began, and so all that the lock waits for. The statement that calls it sees what was committed before it began itself.
+-- A claim is looked for by "between", because from two equalities the server would conclude a third, and no longer find the condition of the index.
 create function @schema.job_gate(kind text, gate bigint, may_share boolean, most int, known bigint[], up_to bigint, server timestamptz,
     out is_open boolean, out claims bigint[], out keys text[], out last bigint) language plpgsql as $gate$
 begin
@@ -152,8 +153,9 @@ begin
   select coalesce(array_agg(standing.claim), '{}'), coalesce(array_agg(standing.limit_key), '{}') into claims, keys from (
     select job.claim, job.limit_key from @schema.job where job.name = kind and job.claim = job.limit_claim and job.claim > up_to
     union all
-    select job.claim, job.limit_key from @schema.job
-     where job.name = kind and job.claim = job.limit_claim and job.claim = any(known) and job.claim <= up_to
+    select was.claim, still.limit_key from unnest(known) was(claim) cross join lateral (
+      select job.limit_key from @schema.job
+       where job.name = kind and job.claim = job.limit_claim and job.claim between was.claim and least(was.claim, up_to) limit 1) still
   ) standing;
 end
 $gate$;
