@@ -46,6 +46,7 @@ mod encryption;
 mod ending;
 mod frontier;
 mod heartbeat;
+mod known_keys;
 mod limiting;
 mod listening;
 mod looking;

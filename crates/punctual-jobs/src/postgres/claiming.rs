@@ -10,17 +10,15 @@
 //! index. A claim that began at the beginning of the index would walk over all of them. So it begins behind the last job that it
 //! has claimed, and only now and then at the beginning ([`frontier`](super::frontier)).
 
-use super::frontier::last;
-
 /// The due jobs without an ordering key and with these limit keys, by priority and moment.
 macro_rules! claim {
     ($which:literal) => {
         concat!(
             "with picked as materialized (
   select job.id, job.run_at, kind.place from (
-    select name, priority, place, id as last_id, ",
-            last!(),
-            "
+    select name, priority, place, id as last_id, least(now() - interval '1 second', greatest(
+        coalesce(timestamptz '2000-01-01 00:00:00+00' + micros * interval '1 microsecond', '-infinity'),
+        now() - make_interval(secs => age))) as last
       from unnest($1::text[], $4::int4[], $5::int8[], $6::int8[], $7::float8[]) with ordinality
         as kind(name, priority, micros, id, age, place)
      where not exists (select from @schema.job_pause pause where pause.name = kind.name and pause.until > clock_timestamp())

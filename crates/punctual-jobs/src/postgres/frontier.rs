@@ -28,16 +28,6 @@ const REST: u32 = 20;
 /// The longest time for which it is put off: also a server that stood still makes a look long.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// The moment of the job behind which a statement begins, for its columns `micros` and `age`: those of [`Begins`].
-macro_rules! last {
-    () => {
-        "least(now() - interval '1 second', greatest(
-        coalesce(timestamptz '2000-01-01 00:00:00+00' + micros * interval '1 microsecond', '-infinity'),
-        now() - make_interval(secs => age))) as last"
-    };
-}
-pub(super) use last;
-
 /// The priorities, in the order in which they are claimed.
 pub(super) const LEVELS: [i32; 3] = [-1, 0, 1];
 
@@ -51,8 +41,8 @@ pub(super) struct Mark {
 
 /// See the [module](self).
 pub(super) struct Frontier {
-    /// By kind and priority, the last job that was claimed.
-    marks: HashMap<(&'static str, i32), Mark>,
+    /// By name and priority, the last job that was claimed.
+    marks: HashMap<(String, i32), Mark>,
     /// By priority, when a look began that has left none of its jobs.
     seen: [Option<Instant>; 3],
     /// From when on a look may be whole.
@@ -65,7 +55,7 @@ pub(super) struct Frontier {
 /// Where a statement begins, for each name and priority: the parameters from the fourth on.
 #[derive(Default)]
 pub(super) struct Begins {
-    pub(super) names: Vec<&'static str>,
+    pub(super) names: Vec<String>,
     pub(super) priorities: Vec<i32>,
     pub(super) micros: Vec<Option<i64>>,
     pub(super) ids: Vec<i64>,
@@ -89,15 +79,21 @@ impl Frontier {
         self.took = Duration::ZERO;
     }
 
-    /// Returns where a statement of this look begins for these kinds and priorities.
-    pub(super) fn begins(&self, kinds: &[&'static str], priorities: &[i32]) -> Begins {
+    /// Returns `true` if this look begins at the beginning of the index.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Returns where a statement of this look begins for these kinds, or limit keys of one kind, and priorities.
+    pub(super) fn begins(&self, names: &[&str], priorities: &[i32]) -> Begins {
         let now = Instant::now();
         let mut begins = Begins::default();
         for priority in priorities {
             let age = self.seen[level(*priority)].filter(|_| !self.is_whole);
-            for name in kinds {
-                let mark = self.marks.get(&(*name, *priority)).filter(|_| !self.is_whole);
-                begins.names.push(name);
+            for name in names {
+                let mark = self.marks.get(&((*name).to_owned(), *priority));
+                let mark = mark.filter(|_| !self.is_whole);
+                begins.names.push((*name).to_owned());
                 begins.priorities.push(*priority);
                 begins.micros.push(mark.and_then(|mark| mark.micros));
                 begins.ids.push(mark.map_or(i64::MIN, |mark| mark.id));
@@ -107,38 +103,38 @@ impl Frontier {
         begins
     }
 
-    /// Notes what a statement has claimed that was asked at this moment, and is answered now: the jobs by the place that the
-    /// statement says. It has left no job if it has claimed fewer than it might.
+    /// Notes what a statement has claimed that was asked at this moment, and is answered now: the jobs by name and priority. It has left no
+    /// job if it has claimed fewer than it might.
     pub(super) fn note(
         &mut self,
         begins: &Begins,
         asked: Instant,
-        claimed: &[(i64, Mark)],
+        claimed: impl Iterator<Item = ((String, i32), Mark)>,
         has_left_none: bool,
     ) {
         self.took += asked.elapsed();
         let mut last = HashMap::new();
-        for (place, mark) in claimed {
-            let Some(place) = usize::try_from(*place - 1).ok() else { continue };
-            let Some((name, priority)) = begins.names.get(place).zip(begins.priorities.get(place))
-            else {
-                continue;
-            };
-            let of_kind = last.entry((*name, *priority)).or_insert(*mark);
-            *of_kind = (*of_kind).max(*mark);
+        for (name, mark) in claimed {
+            let of_name = last.entry(name).or_insert(mark);
+            *of_name = (*of_name).max(mark);
         }
-        for (kind, mark) in last {
+        for (name, mark) in last {
             // There may be more behind a job that lay before the frontier: it goes back there.
             let goes_back = self.is_whole && !has_left_none;
             if goes_back {
-                self.seen[level(kind.1)] = None;
+                self.seen[level(name.1)] = None;
             }
-            let before = self.marks.get(&kind).copied().filter(|_| !goes_back);
-            self.marks.insert(kind, before.map_or(mark, |before| before.max(mark)));
+            let before = self.marks.get(&name).copied().filter(|_| !goes_back);
+            self.marks.insert(name, before.map_or(mark, |before| before.max(mark)));
         }
         if has_left_none {
             begins.priorities.iter().for_each(|it| self.seen[level(*it)] = Some(asked));
         }
+    }
+
+    /// Forgets the jobs of other names.
+    pub(super) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.marks.retain(|(name, _), _| is_kept(name));
     }
 
     /// Ends a look. Returns after how long a whole one is to follow, if this one was none and has left slots free.
@@ -174,8 +170,8 @@ mod tests {
         frontier.begin();
         let (begins, asked) = (frontier.begins(&KINDS, &LEVELS), Instant::now());
         tokio::time::advance(Duration::from_secs(1)).await;
-        let claimed: Vec<_> = claimed.iter().map(|micros| (2, mark(*micros))).collect();
-        frontier.note(&begins, asked, &claimed, !is_full);
+        let claimed = claimed.iter().map(|micros| (("kind".to_owned(), 0), mark(*micros)));
+        frontier.note(&begins, asked, claimed, !is_full);
         frontier.end(is_full)
     }
 
@@ -217,7 +213,7 @@ mod tests {
         frontier.begin();
         let (begun, asked) = (frontier.begins(&KINDS, &LEVELS), Instant::now());
         tokio::time::advance(Duration::from_secs(3600)).await;
-        frontier.note(&begun, asked, &[(2, mark(1))], true);
+        frontier.note(&begun, asked, std::iter::once((("kind".to_owned(), 0), mark(1))), true);
         frontier.end(true);
         tokio::time::advance(Duration::from_secs(59)).await;
         assert_eq!(begins(&mut frontier).0, Some(1));

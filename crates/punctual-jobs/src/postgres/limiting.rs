@@ -54,40 +54,9 @@
 //! another machine does so at the same moment, the one that is second claims nothing. Each window of a kind has buckets
 //! of its own: of two versions with different windows neither waits for what the other has spent.
 
-/// How many microseconds a bucket of `$burst` tokens, one each `$gap` microseconds, is ahead of the present: none if it is full.
-/// If it is further ahead than such a bucket can be, the server's clock was set back, and there is one token.
-macro_rules! ahead {
-    ($burst:literal, $gap:literal, $($tat:tt)*) => {
-        concat!(
-            "(select case when ahead > ", $burst, " * ", $gap, " + 60000000 then (", $burst, " - 1) * ", $gap,
-            " else greatest(ahead, 0) end as ahead
-      from (select coalesce(round(extract(epoch from ", $($tat)*, " - (select time from moment)) * 1000000)::int8, 0) as ahead) it)"
-        )
-    };
-}
-
-/// How many tokens are left in a bucket that is `ahead`; null without a window.
-macro_rules! tokens {
-    ($burst:literal, $gap:literal) => {
-        concat!(
-            "case when ",
-            $burst,
-            " is not null then greatest((",
-            $burst,
-            " * ",
-            $gap,
-            " - ahead) / ",
-            $gap,
-            ", 0) end"
-        )
-    };
-}
-
 use std::time::SystemTime;
 
 use tokio_postgres::Row;
-
-use super::frontier::last;
 
 /// Which claims of a kind stood when this machine has counted last.
 #[derive(Default)]
@@ -108,90 +77,13 @@ impl Standing {
     }
 }
 
-/// $3 how many, $5 how many jobs of the kind may run at once, if it has a limit, $6, $12 and $13 which claims [stood](Standing), $8 and $9 the
-/// kind's window, $10 the window of each key: the room that there is. None for a worker whose lease is over, for a kind that is paused, or while another machine claims.
-macro_rules! room {
-    () => {
-        concat!(
-            "moment as materialized (
-  select clock_timestamp() as time
-), gate as materialized (
-  select * from @schema.job_gate($1, hashtextextended('@channel.limit ' || $1, 0),
-    coalesce($8, $10) is null and coalesce($5, $7) is not null, least($5, $7), $6, $12, $13)
-), running as materialized (
-  select key, count(*) as jobs from gate, unnest(gate.keys) key group by key
-), bucket as materialized (
-  select tat is not null as is_there, ahead from (
-    select max(tat) as tat from @schema.job_bucket
-     where $8 is not null and name = $1 and not is_of_key and limit_key = '' and burst = $8 and gap_us = $9) read
-    cross join lateral ",
-            ahead!("$8", "$9", "tat"),
-            " now
-), room as materialized (
-  select case when may_claim then least($3, case when $5 is not null then greatest($5 - cardinality(keys), 0) end, ",
-            tokens!("$8", "$9"),
-            ") else 0 end as most, may_claim from bucket, (
-    select keys, is_open and exists (select from @schema.job_worker where id = $2 and until > clock_timestamp())
-        and not exists (select from @schema.job_pause pause where pause.name = $1 and pause.until > clock_timestamp()) as may_claim
-      from gate) it
-)"
-        )
-    };
-}
-
-/// How many jobs of a key may begin: $7 how many of it may run at once, if it has a limit, $10 and $11 its window. Null if as many
-/// as there are.
-macro_rules! rest {
-    ($key:literal) => {
-        concat!(
-            "(select least($7 - coalesce((select jobs from running where running.key = ",
-            $key,
-            "), 0), ",
-            tokens!("$10", "$11"),
-            ") as rest from ",
-            ahead!(
-                "$10",
-                "$11",
-                "(select tat from @schema.job_bucket
-        where $10 is not null and name = $1 and is_of_key and limit_key = ",
-                $key,
-                " and burst = $10 and gap_us = $11)"
-            ),
-            " now)"
-        )
-    };
-}
-
-/// A claim for each job that was picked, and tokens for them. `sql/placing.sql` has the part that is the same for whatever waits.
+/// A claim for each job that was picked, and tokens for them, and the row that says the rest.
 macro_rules! claiming {
-    ($kind_waits:expr, $key_waits:expr, $has_left_none:expr) => {
+    ($picking:literal, $kind_waits:expr, $key_waits:expr, $has_left_none:expr, $keys:expr) => {
         concat!(
-            ", held as materialized (
-  select is_of_key, limit_key, tat from @schema.job_bucket
-   where name = $1 and exists (select from picked)
-     and (not is_of_key and limit_key = '' and burst = $8 and gap_us = $9
-       or is_of_key and limit_key in (select key from picked) and burst = $10 and gap_us = $11)
-   order by is_of_key, limit_key for update skip locked
-), key_bucket as materialized (
-  select key, is_there, ahead, case when $10 is null then null when is_there and tat is null then 0 else ",
-            tokens!("$10", "$11"),
-            " end as tokens
-    from (select key, (select tat from held where is_of_key and limit_key = key) as tat, exists (
-        select from @schema.job_bucket
-         where $10 is not null and name = $1 and is_of_key and limit_key = key and burst = $10 and gap_us = $11) as is_there
-      from (select distinct key from picked) keys) it
-    cross join lateral ",
-            ahead!("$10", "$11", "tat"),
-            " now
-), kind_bucket as materialized (
-  select is_there, ahead, case when $8 is null then null when is_there and tat is null then 0 else ",
-            tokens!("$8", "$9"),
-            " end as tokens
-    from (select is_there, (select tat from held where not is_of_key) as tat from bucket) it
-    cross join lateral ",
-            ahead!("$8", "$9", "tat"),
-            " now
-), ",
+            "with recursive ",
+            include_str!("sql/room.sql"),
+            include_str!($picking),
             include_str!("sql/placing.sql"),
             ", wait as (
   select case when exists (select from picked) then 5000 else least((
@@ -209,12 +101,14 @@ macro_rules! claiming {
   union all
   select 2000 from gate where not is_open
 )
-select *, null::int8, null::int8[], null::int8, null::timestamptz, false, false from claimed
+select *, null::int8, null::int8[], null::int8, null::timestamptz, false, false, null::text[] from claimed
 union all
-select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, null::int8, null::int8,
+select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, null::int4, null::int8,
   (select min(micros) from wait), claims, last, pg_postmaster_start_time(), ",
             $has_left_none,
-            ", (select count(*) between 1 and (select most from room) - 1 from claimed) from gate"
+            ", (select count(*) between 1 and (select most from room) - 1 from claimed), ",
+            $keys,
+            " from gate"
         )
     };
 }
@@ -229,8 +123,8 @@ macro_rules! ordered_waits {
 /// Whether a job of the empty key is due behind the frontier.
 macro_rules! plain_waits {
     () => {
-        "exists (select from levels cross join lateral (
-         select from @schema.job where name = $1 and priority = levels.priority and limit_key = '' and run_at <= now()
+        "exists (select from asked cross join lateral (
+         select from @schema.job where asked.key = '' and name = $1 and priority = asked.priority and limit_key = '' and run_at <= now()
          and (run_at, id) > (last, last_id) and ordering_key is null and claim is null and attempts < max_attempts limit 1) plain)"
     };
 }
@@ -238,104 +132,35 @@ macro_rules! plain_waits {
 /// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many jobs of the kind may run at once or null, $6 which claims [stood](Standing),
 /// $7 how many of each limit key may run at once or null, $8 and $9 how many tokens the kind's bucket has, and after how many
 /// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 up to which claim these are, $13 of which
-/// server, $14 priorities, $15 to $17 behind which jobs without a limit key, as in [`CLAIM`](super::claiming::CLAIM), $18 which jobs not: claims jobs without an ordering
-/// key. The key with the highest `turn` was served last. The row without an id says after how many microseconds to look again, if there was
+/// server, $14 to $18 limit keys, priorities, and behind which jobs of them, as in [`CLAIM`](super::claiming::CLAIM), $19 whether it looks at all
+/// limit keys, and not at these alone and those of the jobs that have become due in the last $21 seconds, $20 how many of all it says at most, $22 which jobs not: claims jobs without an ordering key.
+///
+/// The key with the highest `turn` was served last. The row without an id says after how many microseconds to look again, if there was
 /// no token or another machine was claiming jobs of this kind; which claims stand, up to which claim and of which server, if it has
-/// counted; whether no job without a limit key is left that might have been claimed; and whether there may be more.
-pub(crate) const CLAIM_TURNS: &str = concat!(
-    "with recursive ",
-    room!(),
-    ", levels as materialized (
-  select priority, level, id as last_id, ",
-    last!(),
-    " from unnest($14::int4[], $15::int8[], $16::int8[], $17::float8[]) with ordinality as asked(priority, micros, id, age, level)
-), turns as materialized (
-  select priority, level, walk.key, rest, begins.last, begins.last_id, row_number() over () as turn
-    from (
-      select levels.*, is_round from levels, (values (false), (true)) round(is_round) order by level, is_round
-    ) level
-    cross join lateral (
-      with recursive walk(key) as (
-        select case when is_round then '' else (select min(limit_key) from @schema.job
-          where name = $1 and priority = level.priority and limit_key <> '' and limit_key > $4 and due
-          and ordering_key is null and claim is null and attempts < max_attempts) end
-        union all
-        select case when is_round and next.key > $4 then null else next.key end
-          from walk cross join lateral (select min(limit_key) from @schema.job
-            where name = $1 and priority = level.priority and limit_key <> '' and limit_key > walk.key and due
-            and ordering_key is null and claim is null and attempts < max_attempts) next(key) where walk.key is not null
-      ) select key from walk where key is not null
-    ) walk
-    cross join lateral (
-      select case when walk.key = '' then level.last else '-infinity' end as last,
-        case when walk.key = '' then level.last_id else 0 end as last_id
-    ) begins
-    cross join lateral ",
-    rest!("walk.key"),
-    " taken
-    cross join lateral (
-      select id from @schema.job
-       where coalesce(rest > 0, true) and name = $1 and priority = level.priority and limit_key = walk.key and run_at <= now()
-         and (run_at, id) > (begins.last, begins.last_id)
-         and id <> all($18) and ordering_key is null and claim is null and attempts < max_attempts
-         order by run_at, id limit 1 for update skip locked
-    ) can_begin
-   limit (select most from room)
-), served as materialized (
-  select turns.*, (select most from room) as most, count(*) over () as keys
-    from turns where priority = (select min(priority) from turns)
-), picked as materialized (
-  select id, key, turn, level, rest, row_number() over (partition by key order by run_at, id) as nth
-    from served cross join lateral (
-      select id, run_at from @schema.job
-       where name = $1 and priority = served.priority and limit_key = served.key and run_at <= now()
-         and (run_at, id) > (served.last, served.last_id) and id <> all($18) and ordering_key is null and claim is null and attempts < max_attempts
-         order by run_at, id limit least((most + keys - 1) / keys, rest) for update skip locked
-    ) job
-)",
-    claiming!(
-        concat!("(", plain_waits!(), "
-         or exists (select from @schema.job where name = $1 and limit_key <> '' and due
-         and ordering_key is null and claim is null and attempts < max_attempts))"),
-        concat!("case when b.limit_key = '' then ", plain_waits!(), "
-             else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
-             and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts) end"),
-        concat!("(select most from room) > 0 and not exists (select from picked) and (select coalesce(rest > 0, true) from ", rest!("''"), " taken)")
-    )
+/// counted; whether no job without a limit key is left that might have been claimed; whether there may be more; and which
+/// limit keys it has found.
+pub(crate) const CLAIM_TURNS: &str = claiming!(
+    "sql/turns.sql",
+    concat!(
+        "(",
+        plain_waits!(),
+        " or exists (select from @schema.job where name = $1 and limit_key <> '' and due
+         and ordering_key is null and claim is null and attempts < max_attempts))"
+    ),
+    concat!(
+        "case when b.limit_key = '' then ",
+        plain_waits!(),
+        " else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
+         and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts) end"
+    ),
+    "$10 is null and (select most from room) > 0 and not exists (select from picked) and coalesce($7 > (select jobs from running where key = ''), true)",
+    "array(select distinct key from keys where $20 > 0 union select key from arrived)"
 );
 
 /// The same for the first jobs of ordering keys, $4 after which, $14 which jobs not. Fails as
 /// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does.
-pub(crate) const CLAIM_FIRST_LIMITED: &str = concat!(
-"with recursive ",
-room!(),
-", walk(key) as (
-  select min(ordering_key) from @schema.job
-   where ordering_key > $4 and name = $1 and due and claim is null and attempts < max_attempts
-  union all
-  select (select min(ordering_key) from @schema.job
-    where ordering_key > walk.key and name = $1 and due and claim is null and attempts < max_attempts)
-    from walk where key is not null
-), first as (
-  select job.id, rest from walk cross join lateral (
-    select id, name, run_at, limit_key from @schema.job
-     where ordering_key = walk.key and claim is null and attempts < max_attempts
-     order by run_at, id limit 1) job
-   cross join lateral ",
-    rest!("job.limit_key"),
-    " taken
-   where job.name = $1 and job.run_at <= now() and job.id <> all($14) and coalesce(rest > 0, true)
-     and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
-   limit (select most from room)
-), picked as materialized (
-  select id, limit_key as key, 1::int8 as turn, 1::int8 as level, rest, row_number() over (partition by limit_key order by ordering_key) as nth
-    from first cross join lateral (
-      select limit_key, ordering_key from @schema.job
-       where job.id = first.id and claim is null and attempts < max_attempts and run_at <= now()
-       for update skip locked) job
-)",
-claiming!(ordered_waits!(), ordered_waits!(), "false")
-);
+pub(crate) const CLAIM_FIRST_LIMITED: &str =
+    claiming!("sql/first_limited.sql", ordered_waits!(), ordered_waits!(), "false", "null");
 
 /// $1 how many, $2 which not: removes buckets that have been full for a while. One that is not there is full.
 pub(crate) const FORGET_BUCKETS: &str = include_str!("sql/forget_buckets.sql");

@@ -127,6 +127,16 @@ comment on table @schema.job_pause is 'The kinds of jobs that are paused, until 
 create table @schema.job_result (job bigint primary key, value text not null, until timestamptz not null);
 create index job_result_until on @schema.job_result (until);
 comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';
+-- How many microseconds a bucket is ahead of a moment: none if it is full. If it is further ahead than such a bucket can be, the clock was set
+-- back, and there is one token.
+create function @schema.job_ahead(tat timestamptz, at timestamptz, burst bigint, gap bigint) returns bigint immutable language sql as $ahead$
+  select case when round(extract(epoch from tat - at) * 1000000)::bigint > burst * gap + 60000000 then (burst - 1) * gap
+    else greatest(coalesce(round(extract(epoch from tat - at) * 1000000)::bigint, 0), 0) end
+$ahead$;
+-- How many tokens are left in a bucket that is so far ahead; null without a window.
+create function @schema.job_tokens(ahead bigint, burst bigint, gap bigint) returns bigint immutable language sql as $tokens$
+  select case when burst is not null then greatest((burst * gap - ahead) / gap, 0) end
+$tokens$;
 -- Locks a kind for a statement that claims its jobs, and returns which of its claims stand (limiting.rs). Each query in here sees what
 -- was committed before the query began, and so all that the lock waits for. The statement that calls it sees what was committed before it began itself.
 -- A claim is looked for by "between", because from two equalities the server would conclude a third, and no longer find the condition of the index.

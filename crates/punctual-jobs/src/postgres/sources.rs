@@ -31,6 +31,7 @@ use super::{
     connection::{AskError, Param},
     ending::Ended,
     frontier::{Frontier, LEVELS, Mark},
+    known_keys::KnownKeys,
     limiting::{self, Standing},
     machine::Machine,
     refused::Picks,
@@ -86,14 +87,19 @@ struct Source {
     frontier: Frontier,
     /// Which jobs of a kind with a limit ran at the last claim.
     standing: Standing,
+    /// The limit keys of its jobs.
+    keys: KnownKeys,
 }
 
 /// What a kind with a limit has given.
+#[derive(Default)]
 struct Given {
     rows: Vec<Row>,
     /// No job without a limit key is left that might have been claimed.
     has_left_none: bool,
     has_more: bool,
+    /// The limit keys that were found.
+    keys: Vec<String>,
 }
 
 /// One claim: what all sources have given so far.
@@ -253,6 +259,7 @@ impl Source {
             last_key: String::new(),
             frontier: Frontier::new(),
             standing: Standing::default(),
+            keys: KnownKeys::default(),
         }
     }
 
@@ -278,9 +285,12 @@ impl Source {
             [&begins.priorities, &begins.micros, &begins.ids, &begins.ages];
         let answer = claim.ask(statement, &begins.names, &behind).await?;
         let (rows, is_all) = answer.unwrap_or_default();
-        let mark = |row: &Row| (row.get(10), Mark { micros: row.get(11), id: row.get(0) });
-        let marks: Vec<_> = rows.iter().map(mark).collect();
-        self.frontier.note(&begins, asked, &marks, is_all && rows.len() < more);
+        let marks = rows.iter().filter_map(|row| {
+            let place = usize::try_from(row.get::<_, i64>(10) - 1).ok()?;
+            let name = (begins.names.get(place)?.clone(), *begins.priorities.get(place)?);
+            Some((name, Mark { micros: row.get(11), id: row.get(0) }))
+        });
+        self.frontier.note(&begins, asked, marks, is_all && rows.len() < more);
         claim.rows.extend(rows);
         Ok(())
     }
@@ -288,16 +298,28 @@ impl Source {
     /// Claims jobs without an ordering key, of a kind with a limit, until there are none.
     async fn claim_turns(&mut self, priorities: &[i32], claim: &mut Claim) -> Result<(), AskError> {
         while !claim.is_full() {
-            let begins = self.frontier.begins(&self.names, priorities);
+            let is_whole = self.frontier.is_whole();
+            let begins = self.frontier.begins(&self.keys.names(), priorities);
             let asked = Instant::now();
-            let behind: [Param<'_>; 4] =
-                [&begins.priorities, &begins.micros, &begins.ids, &begins.ages];
+            let behind: [Param<'_>; 8] = [
+                &begins.names,
+                &begins.priorities,
+                &begins.micros,
+                &begins.ids,
+                &begins.ages,
+                &(is_whole || self.keys.are_too_many()),
+                &KnownKeys::asked_for(is_whole),
+                &self.keys.age(),
+            ];
             let given = self.ask_limited(limiting::CLAIM_TURNS, &behind, claim).await?;
-            let Some(Given { rows, has_left_none, has_more }) = given else { break };
-            let plain = rows.iter().filter(|row| row.get::<_, &str>(10).is_empty());
-            let mark = |row: &Row| (row.get(12), Mark { micros: row.get(13), id: row.get(0) });
-            let marks: Vec<_> = plain.map(mark).collect();
-            self.frontier.note(&begins, asked, &marks, has_left_none);
+            let Some(Given { rows, has_left_none, has_more, keys }) = given else { break };
+            self.keys.learn(keys, is_whole, asked);
+            self.frontier.keep(|key| self.keys.contains(key));
+            let marks = rows.iter().filter(|row| self.keys.contains(row.get(10))).map(|row| {
+                let mark = Mark { micros: row.get(13), id: row.get(0) };
+                ((row.get(10), row.get(12)), mark)
+            });
+            self.frontier.note(&begins, asked, marks, has_left_none);
             if let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) {
                 self.last_key = last.get(10);
             }
@@ -365,7 +387,7 @@ impl Source {
         let params = [&params, behind].concat();
         let answer = claim.ask(statement, &self.names[0], &params).await?;
         let Some((mut rows, is_all)) = answer else { return Ok(None) };
-        let mut given = Given { rows: Vec::new(), has_left_none: false, has_more: false };
+        let mut given = Given::default();
         rows.retain(|row| {
             let is_job = row.get::<_, Option<i64>>(0).is_some();
             if !is_job {
@@ -375,6 +397,7 @@ impl Source {
                 self.standing.note(row);
                 given.has_left_none = is_all && row.get(18);
                 given.has_more = row.get(19);
+                given.keys = row.get::<_, Option<_>>(20).unwrap_or_default();
             }
             is_job
         });
