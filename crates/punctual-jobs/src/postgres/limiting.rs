@@ -120,15 +120,6 @@ macro_rules! ordered_waits {
     };
 }
 
-/// Whether a job of the empty key is due behind the frontier.
-macro_rules! plain_waits {
-    () => {
-        "exists (select from asked cross join lateral (
-         select from @schema.job where asked.key = '' and name = $1 and priority = asked.priority and limit_key = '' and run_at <= now()
-         and (run_at, id) > (last, last_id) and ordering_key is null and claim is null and attempts < max_attempts limit 1) plain)"
-    };
-}
-
 /// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many jobs of the kind may run at once or null, $6 which claims [stood](Standing),
 /// $7 how many of each limit key may run at once or null, $8 and $9 how many tokens the kind's bucket has, and after how many
 /// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 up to which claim these are, $13 of which
@@ -141,18 +132,11 @@ macro_rules! plain_waits {
 /// limit keys it has found.
 pub(crate) const CLAIM_TURNS: &str = claiming!(
     "sql/turns.sql",
-    concat!(
-        "(",
-        plain_waits!(),
-        " or exists (select from @schema.job where name = $1 and limit_key <> '' and due
-         and ordering_key is null and claim is null and attempts < max_attempts))"
-    ),
-    concat!(
-        "case when b.limit_key = '' then ",
-        plain_waits!(),
-        " else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
-         and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts) end"
-    ),
+    "(exists (select from waiting) or $19 and exists (select from @schema.job where name = $1 and limit_key <> '' and due
+         and ordering_key is null and claim is null and attempts < max_attempts))",
+    "(b.limit_key in (select key from waiting) or $19 and exists (
+         select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
+         and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts))",
     "$10 is null and (select most from room) > 0 and not exists (select from picked) and coalesce($7 > (select jobs from running where key = ''), true)",
     "array(select distinct key from keys where $20 > 0 union select key from arrived)"
 );

@@ -53,6 +53,8 @@ pub(super) struct Sources {
     all: Vec<Source>,
     /// Jobs may have become due since the last claim.
     pub(super) marks: bool,
+    /// Since when all that was due is marked.
+    marked: Frontier,
     /// Jobs with a limit key may be due.
     has_keyed: bool,
     /// The priorities that jobs without an ordering key may have.
@@ -131,6 +133,7 @@ impl Sources {
             machine: Arc::clone(machine),
             all,
             marks: true,
+            marked: Frontier::new(),
             has_keyed: false,
             levels: LEVELS.to_vec(),
             again: None,
@@ -148,6 +151,7 @@ impl Sources {
     pub(super) async fn claim(&mut self, most: usize) -> Result<Vec<Row>, AskError> {
         begin_with_another(&mut self.all);
         self.all.iter_mut().for_each(|source| source.frontier.begin());
+        self.marked.begin();
         let machine = Arc::clone(&self.machine);
         let mut claim = Claim { machine, most, rows: Vec::new(), again: None };
         let answer = self.claim_from_all(&mut claim).await;
@@ -158,6 +162,9 @@ impl Sources {
             keyed_follows |= source.which == Which::Keyed && follows.is_some();
             claim.look_again_after(follows);
         }
+        let marks_again = self.marked.end(is_full);
+        self.marks |= marks_again.is_some();
+        claim.look_again_after(marks_again);
         self.again = claim.again;
         // Of jobs with a limit key there may be some before the frontier, until a whole look has found none.
         self.has_keyed &= answer.is_err() || is_full || keyed_follows;
@@ -215,13 +222,18 @@ impl Sources {
             let has_several = self.ranked().count() > 1;
             let ranked = self.ranked().filter(|_| has_several);
             let names: Vec<_> = ranked.flat_map(|source| &source.names).copied().collect();
+            let keyed = self.all.iter().find(|source| source.which == Which::Keyed);
+            let unlimited = keyed.map_or_else(Vec::new, |source| source.names.clone());
+            let (begins, asked) = (self.marked.begins(&[""], &[0]), Instant::now());
+            let behind: [Param<'_>; 2] = [&begins.ages[0], &unlimited];
             let (rows, is_all) = self
                 .machine
-                .ask_in_parts(&self.machine.work, MARK, (&[&names], &[]), MARKED_AT_MOST)
+                .ask_in_parts(&self.machine.work, MARK, (&[&names], &behind), MARKED_AT_MOST)
                 .await?;
             self.marks = !is_all;
             let Some(row) = rows.first() else { continue };
             self.marks |= row.get::<_, i64>(0) == MARKED_AT_MOST as i64;
+            self.marked.note(&begins, asked, std::iter::empty(), !self.marks);
             self.has_keyed |= row.get::<_, bool>(1);
             let found: Vec<i64> = row.get(2);
             let is_there =

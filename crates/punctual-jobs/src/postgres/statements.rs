@@ -100,9 +100,10 @@ pub(crate) const OWN: &str =
 /// one that is corrected a little: within it moments that come twice are ticks once.
 pub(crate) const TICK: &str = include_str!("sql/tick.sql");
 
-/// $1 names, $2 how many, $3 which jobs not. Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job
-/// with a limit key, of whatever kind, is due; and which priorities other than the usual one the jobs of these kinds have that wait without
-/// an ordering key, due or not.
+/// $1 names, $2 how many, $3 the seconds since all that had become due was marked, or null, $4 the kinds without a limit, $5 which jobs not. Marks
+/// jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job of $4 with a limit key is due;
+/// and which priorities other than the usual one the jobs of $1 have that wait without
+/// an ordering key, due or not. Of what was due $3 seconds ago only what has become due in the last second is looked at.
 pub(crate) const MARK_DUE: &str = include_str!("sql/mark_due.sql");
 
 pub(crate) const MARKED_AT_MOST: usize = 1000;

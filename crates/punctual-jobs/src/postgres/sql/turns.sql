@@ -24,6 +24,16 @@
        and run_at > now() - make_interval(secs => $21) and run_at <= now()
        and ordering_key is null and claim is null and attempts < max_attempts
      order by run_at limit 1000) new
+), known as materialized (
+  select key, priority, last, last_id from asked where key = '' or not $19
+  union all
+  select key, priority, '-infinity', 0 from arrived where not exists (
+    select from asked where asked.key = arrived.key and asked.priority = arrived.priority)
+), waiting as materialized (
+  select key from known cross join lateral (
+    select from @schema.job
+     where name = $1 and job.priority = known.priority and limit_key = known.key and run_at <= now() and (run_at, id) > (last, last_id)
+       and ordering_key is null and claim is null and attempts < max_attempts limit 1) job
 ), turns as materialized (
   select level.priority, turn.key, rest, coalesce(asked.last, '-infinity') as last, coalesce(asked.last_id, 0) as last_id,
       row_number() over () as turn
@@ -42,8 +52,7 @@
             and ordering_key is null and claim is null and attempts < max_attempts) next(key) where walk.key is not null
       ) select key from walk where key is not null
       ) union all (
-      select key from (select key, priority from asked where not $19 union select key, priority from arrived) known
-       where known.priority = level.priority and (key <= $4) = is_round order by key
+      select key from known where not $19 and known.priority = level.priority and (key <= $4) = is_round order by key
     )) turn
     left join asked on asked.key = turn.key and asked.priority = level.priority
     cross join lateral (
