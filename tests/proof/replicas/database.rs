@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use super::{
     fault::Fault,
     gate_rows::{self, GateRow, Grant},
-    job_rows::{self, JobRow},
-    limit_rows::BucketKey,
+    job_rows::{self, JobRow, WorkerRow},
+    limit_rows::{BucketKey, KindLock},
     schedule_rows::{self, Change, ScheduleRow},
     table::{Table, Transaction},
     wire::{Parameters, Reply, Value},
@@ -67,14 +67,17 @@ pub(super) struct Database {
     pub(super) fault: Option<Fault>,
     pub(super) gates: Table<String, GateRow>,
     pub(super) jobs: Table<i64, JobRow>,
-    /// Until when each worker's lease is, and how long.
-    pub(super) workers: Table<String, (Moment, i64)>,
+    pub(super) workers: Table<String, WorkerRow>,
     /// The last tick of each schedule of the code.
     pub(super) ticks: Table<String, Moment>,
     /// The schedules that are rows.
     pub(super) schedules: Table<String, ScheduleRow>,
     /// When each bucket of tokens is full again.
     pub(super) buckets: Table<BucketKey, Moment>,
+    /// Which transactions have the lock of a kind with a limit.
+    pub(super) kind_locks: Vec<KindLock>,
+    /// When the server was started: another moment after each outage, and in a standby.
+    pub(super) started: Moment,
     /// What has become of them and was not looked at.
     pub(super) changes: Vec<Change>,
     /// The numbers that are drawn: fencing tokens of gates, claims, and ids of jobs.
@@ -108,7 +111,7 @@ pub(super) struct Claim {
 pub(super) struct Snapshot {
     gates: BTreeMap<String, GateRow>,
     jobs: BTreeMap<i64, JobRow>,
-    workers: BTreeMap<String, (Moment, i64)>,
+    workers: BTreeMap<String, WorkerRow>,
     ticks: BTreeMap<String, Moment>,
     schedules: BTreeMap<String, ScheduleRow>,
     buckets: BTreeMap<BucketKey, Moment>,
@@ -160,6 +163,7 @@ impl Database {
         self.buckets.commit(transaction);
         self.workers.commit(transaction);
         self.ticks.commit(transaction);
+        self.kind_locks.retain(|lock| lock.transaction != transaction);
     }
 
     pub(super) fn roll_back(&mut self, transaction: Transaction) {
@@ -167,9 +171,13 @@ impl Database {
         self.jobs.roll_back(transaction);
         self.schedules.roll_back(transaction);
         self.buckets.roll_back(transaction);
+        self.kind_locks.retain(|lock| lock.transaction != transaction);
     }
 
-    pub(super) fn roll_back_all(&mut self) {
+    /// Forgets what is not committed, as a server does that is started again.
+    pub(super) fn start_again(&mut self) {
+        self.started += 1;
+        self.kind_locks.clear();
         self.gates.roll_back_all();
         self.jobs.roll_back_all();
         self.workers.roll_back_all();

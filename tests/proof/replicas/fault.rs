@@ -23,10 +23,16 @@ pub(super) enum Fault {
     ClaimWithoutALease,
     /// A second job of an ordering key is claimed.
     ClaimASecondOfAKey,
-    /// A job of a kind with a limit is claimed with a slot that another one has.
-    ClaimATakenSlot,
-    /// A claim that has ended keeps its slot of the kind.
-    KeepTheSlotOfAClaimThatEnded,
+    /// The jobs of a kind with a limit are counted while another claim of the kind is under way.
+    CountWithoutTheLock,
+    /// A count of the jobs of a kind with a limit leaves out those that ran at the count before it.
+    ForgetWhatStood,
+    /// The claims that stood when another server had counted them are taken for those that stand at this one.
+    TrustTheCountOfAnotherServer,
+    /// No job of a kind with a limit is counted, as if the machines had no more slots than it allows.
+    ShareWithoutLookingAtTheSlots,
+    /// A job of a kind with a limit counts although its claim has ended.
+    CountAClaimThatHasEnded,
     /// A claim of a kind with a limit in a window takes no token.
     ClaimWithoutSpending,
     /// A claim that finds no token does not say when there is one.
@@ -81,8 +87,11 @@ impl Fault {
         Self::ClaimWithoutLookingAtTheClock,
         Self::ClaimWithoutALease,
         Self::ClaimASecondOfAKey,
-        Self::ClaimATakenSlot,
-        Self::KeepTheSlotOfAClaimThatEnded,
+        Self::CountWithoutTheLock,
+        Self::ForgetWhatStood,
+        Self::TrustTheCountOfAnotherServer,
+        Self::ShareWithoutLookingAtTheSlots,
+        Self::CountAClaimThatHasEnded,
         Self::ClaimWithoutSpending,
         Self::SayNothingOfTheNextToken,
         Self::EndAnothersClaim,

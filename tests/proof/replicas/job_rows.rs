@@ -31,11 +31,18 @@ pub(super) struct JobRow {
     pub(super) priority: i16,
     /// Empty if it has none.
     pub(super) limit_key: String,
-    /// The slot that its claim has, if the claim is that one.
-    pub(super) slot: Option<i32>,
-    pub(super) slot_claim: Option<i64>,
-    pub(super) key_slot: Option<i32>,
-    pub(super) key_claim: Option<i64>,
+    /// Its last claim by a kind that may run so many at once.
+    pub(super) limit_claim: Option<i64>,
+}
+
+/// A worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WorkerRow {
+    /// The end of its lease, and how long that is.
+    pub(super) until: Moment,
+    pub(super) lease: i64,
+    /// How many jobs it runs at once.
+    pub(super) slots: i64,
 }
 
 impl JobRow {
@@ -46,7 +53,7 @@ impl JobRow {
 
     /// Whether another job may wait for what its claim has.
     fn is_waited_for(&self) -> bool {
-        self.ordering_key.is_some() || self.slot_claim.is_some() || self.key_claim.is_some()
+        self.ordering_key.is_some() || self.limit_claim.is_some()
     }
 }
 
@@ -111,31 +118,25 @@ impl JobStatement<'_> {
         let dead = self.parameters.texts(workers).into_iter().zip(self.parameters.int8s(untils));
         let dead: Vec<_> = dead.collect();
         let row = self.database.workers.rows().get(worker);
-        row.is_some_and(|(until, _)| !dead.contains(&(Some(worker.to_owned()), *until)))
+        row.is_some_and(|row| !dead.contains(&(Some(worker.to_owned()), row.until)))
     }
 
     fn workers(&mut self) -> Answer {
-        let row = |(id, (until, lease)): (&String, &(Moment, i64))| {
-            vec![Value::Text(id.clone()), Value::Time(*until), Value::Int8(*lease)]
+        let row = |(id, row): (&String, &WorkerRow)| {
+            vec![Value::Text(id.clone()), Value::Time(row.until), Value::Int8(row.lease)]
         };
         let rows = self.database.workers.rows().iter().map(row).collect();
         Answer { rows, ..Answer::default() }
     }
 
     pub(super) fn may_claim(&self, worker: &str) -> bool {
-        let until = self.database.workers.rows().get(worker);
+        let row = self.database.workers.rows().get(worker);
         self.database.has(Fault::ClaimWithoutALease)
-            || until.is_some_and(|(until, _)| *until > self.database.now)
+            || row.is_some_and(|row| row.until > self.database.now)
     }
 
-    /// Claims a job, and takes these slots for it.
-    pub(super) fn claim_one(
-        &mut self,
-        id: i64,
-        worker: &str,
-        slot: Option<i32>,
-        key_slot: Option<i32>,
-    ) -> JobRow {
+    /// Claims a job.
+    pub(super) fn claim_one(&mut self, id: i64, worker: &str) -> JobRow {
         let now = self.database.now;
         self.database.last_claim += 1;
         let claim = self.database.last_claim;
@@ -144,10 +145,8 @@ impl JobStatement<'_> {
             row.worker = Some(worker.to_owned());
             row.claimed_at = now;
             row.attempts += 1;
-            (row.slot, row.slot_claim) = (slot, slot.map(|_| claim));
-            (row.key_slot, row.key_claim) = (key_slot, key_slot.map(|_| claim));
         });
-        let until = self.database.workers.rows().get(worker).map_or(now, |(until, _)| *until);
+        let until = self.database.workers.rows().get(worker).map_or(now, |row| row.until);
         let (worker, attempt, left) = (worker.to_owned(), row.attempts, until - now);
         self.database.claimed.push(Claim { id, claim, worker, attempt, left });
         row
@@ -157,7 +156,7 @@ impl JobStatement<'_> {
     fn claimed(&mut self, ids: &[i64], worker: &str) -> Vec<Vec<Value>> {
         let mut rows = Vec::new();
         for &id in ids {
-            let row = self.claim_one(id, worker, None, None);
+            let row = self.claim_one(id, worker);
             let claim = row.claim.unwrap_or_default();
             rows.push(vec![
                 Value::Int8(id),
@@ -188,12 +187,12 @@ impl JobStatement<'_> {
         levels
     }
 
-    /// Returns behind which place among the jobs of a kind and a priority the claim begins.
-    fn frontiers(&self) -> Vec<(Moment, i64)> {
+    /// Returns behind which place among the jobs of a kind and a priority the claim begins, by this parameter and the next two.
+    pub(super) fn frontiers(&self, number: usize) -> Vec<(Moment, i64)> {
         let now = self.database.now;
-        let of_last = self.parameters.int8s_or_null(5);
-        let ages = self.parameters.spans(7);
-        let ids = self.parameters.int8s(6);
+        let of_last = self.parameters.int8s_or_null(number);
+        let ids = self.parameters.int8s(number + 1);
+        let ages = self.parameters.spans(number + 2);
         let all = of_last.into_iter().zip(ages).zip(ids);
         let frontier = |((last, age), id): ((Option<i64>, Option<i64>), i64)| {
             let last = last.unwrap_or(Moment::MIN).max(age.map_or(Moment::MIN, |age| now - age));
@@ -209,7 +208,7 @@ impl JobStatement<'_> {
         let early = self.database.has(Fault::ClaimWithoutLookingAtTheClock);
         let again = self.database.has(Fault::ClaimWhatIsClaimed);
         let mut picked = Vec::new();
-        let levels = names.iter().zip(self.parameters.int4s(4)).zip(self.frontiers());
+        let levels = names.iter().zip(self.parameters.int4s(4)).zip(self.frontiers(5));
         for (place, ((name, priority), frontier)) in (1..).zip(levels) {
             let mut of_name = self.unlocked(|id, row| {
                 row.ordering_key.is_none()
@@ -361,7 +360,8 @@ impl JobStatement<'_> {
     fn beat(&mut self) -> Answer {
         let (worker, lease) = (self.parameters.text(1), self.parameters.span(2));
         let until = self.database.now + lease;
-        self.database.workers.write(self.transaction, worker, (until, lease));
+        let row = WorkerRow { until, lease, slots: self.parameters.int8(3) };
+        self.database.workers.write(self.transaction, worker, row);
         Answer { writes: true, ..Answer::default() }
     }
 
@@ -572,7 +572,7 @@ impl JobStatement<'_> {
         let hour_ago = self.database.now - 60 * MINUTE;
         let workers = self.database.workers.rows().iter();
         let old: Vec<_> = workers
-            .filter(|(name, (until, _))| *until < hour_ago && !self.is_alive(name, 1, 2))
+            .filter(|(name, row)| row.until < hour_ago && !self.is_alive(name, 1, 2))
             .map(|(name, _)| name.clone())
             .collect();
         for worker in &old {

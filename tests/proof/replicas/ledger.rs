@@ -30,6 +30,10 @@ pub(super) struct Ledger {
     pub(super) forgives_until: Millis,
     /// All trouble is over: bodies are short, and none fails.
     pub(super) is_well: bool,
+    /// There is no trouble, and what earlier trouble has left behind is swept.
+    pub(super) is_calm: bool,
+    /// Since when each job with limits might have begun, and has not.
+    pub(super) might_begin: BTreeMap<i64, Millis>,
     /// Transactions that were committed have been lost.
     pub(super) has_lost: bool,
     pub(super) log: Vec<String>,
@@ -68,6 +72,8 @@ impl Ledger {
             server_clock: 0,
             forgives_until: 0,
             is_well: false,
+            is_calm: false,
+            might_begin: BTreeMap::new(),
             has_lost: false,
             log: Vec::new(),
             failure: None,
@@ -251,7 +257,7 @@ impl Ledger {
         let now = self.database.now;
         let worker = row.and_then(|row| row.worker.as_ref());
         let until = worker.and_then(|worker| self.database.workers.rows().get(worker));
-        let until = until.map_or(0, |(until, _)| *until);
+        let until = until.map_or(0, |row| row.until);
         if now >= until {
             return self.fail(|| {
                 let late = (now - until) / 1000;

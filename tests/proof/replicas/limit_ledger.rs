@@ -1,6 +1,6 @@
 //! The ledger of limits: the claims that stand, and those that were committed, are counted.
 //!
-//! Nothing is taken from the slots and the buckets of the database, which the statements keep: a fault may be in
+//! Nothing is taken from `limit_claim` and the buckets of the database, which the statements keep: a fault may be in
 //! them.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,14 @@ use super::{
     job_rows::JobRow,
     ledger::Ledger,
     limits::{DrawnLimits, Window},
-    plan::Trouble,
+    plan::{Millis, Trouble},
 };
 
 /// The name of the kind with limits.
 pub(super) const METERED: &str = "metered";
+
+/// How long a job may wait that might begin: some messages between the machines and the server, and another look of a machine.
+const SOON: Millis = 400;
 
 impl Ledger {
     /// Looks at the claims that stand, after a commit.
@@ -38,6 +41,61 @@ impl Ledger {
             }
         }
         claims
+    }
+
+    /// Looks whether a job waits although the limits have room for it and a machine has a slot. It may wait until a machine has heard of that.
+    pub(super) fn look_for_room(&mut self) {
+        let Some(limits) = self.plan.limits.clone().filter(|_| self.is_calm) else { return };
+        if self.has_lost || self.has_set_clocks() {
+            return;
+        }
+        let (now, claims) = (self.database.now, self.claims_of(METERED));
+        let least = limits.of_kind.iter().flatten().min();
+        let has_room = least.is_none_or(|least| claims.values().sum::<u32>() < *least)
+            && self.has_token(limits.window, |_| true)
+            && self.a_machine_is_free();
+        let rows = self.database.jobs.rows().iter().filter(|(id, row)| {
+            let of_key = claims.get(&row.limit_key).copied().unwrap_or(0);
+            has_room
+                && row.name == METERED
+                && row.waits()
+                && row.ordering_key.is_none()
+                // Of others the machines may not have heard.
+                && row.due
+                && row.run_at <= now
+                && self.database.jobs.unlocked(id).is_some()
+                && limits.of_key.is_none_or(|most| of_key < most)
+                && self.has_token(limits.key_window, |key| key == row.limit_key)
+        });
+        let ids: Vec<_> = rows.map(|(id, _)| *id).collect();
+        self.might_begin.retain(|id, _| ids.contains(id));
+        for id in ids {
+            let since = *self.might_begin.entry(id).or_insert(self.now);
+            if self.now - since > SOON {
+                self.fail(|| format!("job {id} of metered waits, and there is room"));
+            }
+        }
+    }
+
+    /// Whether a machine whose lease stands has fewer claims than slots.
+    fn a_machine_is_free(&self) -> bool {
+        let jobs = self.database.jobs.rows();
+        self.database.workers.rows().iter().any(|(worker, row)| {
+            let is_its = |job: &&JobRow| job.claim.is_some() && job.worker.as_ref() == Some(worker);
+            let claims = jobs.values().filter(is_its).count();
+            row.until > self.database.now && (claims as i64) < row.slots
+        })
+    }
+
+    /// Whether the claims of these limit keys have left a token.
+    fn has_token(&self, window: Window, is_such: impl Fn(&str) -> bool) -> bool {
+        let Some((burst, gap)) = window else { return true };
+        let gap = gap as Moment * 1000;
+        let claims = self.database.metered.iter().filter(|(key, _)| is_such(key));
+        let mut moments: Vec<_> = claims.map(|(_, at)| *at).collect();
+        moments.sort_unstable();
+        let full_at = moments.into_iter().fold(Moment::MIN, |full_at, at| full_at.max(at) + gap);
+        full_at <= self.database.now + (Moment::from(burst) - 1) * gap
     }
 
     fn is_within(&mut self, what: &str, most: Option<u32>, claims: u32) {

@@ -1,17 +1,15 @@
-//! The statements that claim jobs of a kind with a limit: slots, turns and buckets.
+//! The statements that claim jobs of a kind with a limit: its lock, turns and buckets.
 //!
-//! They are those of `postgres/limiting.rs`, step by step: the room that there is, the jobs that are picked, the buckets that are
-//! locked, the slots, and what is spent. Where a server waits this does not. A slot or a turn that another claim has and has
-//! not committed is refused at once, as if that had been committed; and a bucket that another claim has written is one
-//! that is skipped.
-//!
-//! The search for slots begins where the number of the next claim says, and not at a number of the worker's, whose name
-//! is another one each time: a seed says everything.
+//! They are those of `postgres/limiting.rs`, step by step: the lock of the kind, which a claim has until it is committed, and the jobs that
+//! it counts; the room that there is, the jobs that are picked, the buckets that are locked, and what is spent. Where a server waits this does not.
+//! A turn that another claim has and has not committed is refused at once, as if that had been committed; and a bucket
+//! that another claim has written is one that is skipped.
 
 use super::{
     database::{Answer, Database, Moment},
     fault::Fault,
     job_rows::{JobRow, JobStatement, MINUTE},
+    table::Transaction,
     wire::{Kind, Parameters, Value, text_or_null},
 };
 
@@ -27,12 +25,38 @@ struct Asked {
     worker: String,
     most: usize,
     last: String,
-    slots: Option<i32>,
-    key_slots: Option<i32>,
+    /// How many of the kind may run at once, and how many of each limit key.
+    at_once: Option<i32>,
+    key_at_once: Option<i32>,
+    /// Which claims stood at the last count of the worker's, up to which claim, and at which server.
+    known: Vec<i64>,
+    up_to: i64,
+    server: Option<Moment>,
     bucket: Bucket,
     key_bucket: Bucket,
-    /// Only of jobs without an ordering key.
-    priorities: Vec<i16>,
+    /// The priorities of jobs without an ordering key, and behind which place those without a limit key are looked for.
+    levels: Vec<(i16, (Moment, i64))>,
+}
+
+/// The lock of a kind.
+pub(super) struct KindLock {
+    pub(super) transaction: Transaction,
+    kind: String,
+    is_shared: bool,
+}
+
+/// What a claim has come to at the lock of its kind.
+#[derive(Default)]
+struct Gate {
+    is_open: bool,
+    is_shared: bool,
+    /// The claims that stand, with their limit keys, if it has counted.
+    standing: Vec<(i64, String)>,
+    /// The last claim then.
+    last: Option<i64>,
+    /// How many jobs may be claimed.
+    room: usize,
+    may_claim: bool,
 }
 
 /// A job that may be claimed.
@@ -40,6 +64,7 @@ struct Picked {
     id: i64,
     limit_key: String,
     turn: i64,
+    level: i64,
     /// Which one of its limit key it is, from 1 on.
     nth: i64,
 }
@@ -53,7 +78,7 @@ struct Found {
 }
 
 impl Asked {
-    fn read(parameters: &Parameters, priorities: Vec<i32>) -> Self {
+    fn read(parameters: &Parameters) -> Self {
         let bucket =
             |number| parameters.int8_or_null(number).zip(parameters.int8_or_null(number + 1));
         Self {
@@ -61,11 +86,14 @@ impl Asked {
             worker: parameters.text(2),
             most: parameters.int8(3) as usize,
             last: parameters.text(4),
-            slots: parameters.int4_or_null(5),
-            key_slots: parameters.int4_or_null(7),
+            at_once: parameters.int4_or_null(5),
+            key_at_once: parameters.int4_or_null(7),
+            known: parameters.int8s(6),
+            up_to: parameters.int8(12),
+            server: parameters.int8_or_null(13),
             bucket: bucket(8),
             key_bucket: bucket(10),
-            priorities: priorities.into_iter().map(|it| it as i16).collect(),
+            levels: Vec::new(),
         }
     }
 
@@ -88,24 +116,6 @@ fn ahead(tat: Option<Moment>, now: Moment, (burst, gap): (i64, i64)) -> Moment {
 
 fn tokens(ahead: Moment, (burst, gap): (i64, i64)) -> i64 {
     ((burst * gap - ahead) / gap).max(0)
-}
-
-/// Returns the first of these slots that are free, the search beginning at `from`.
-fn free(slots: i32, from: i64, is_taken: impl Fn(i32) -> bool) -> Vec<i32> {
-    let from = (from % i64::from(slots)) as i32;
-    (0..slots).map(|place| (from + place) % slots).filter(|slot| !is_taken(*slot)).collect()
-}
-
-impl JobRow {
-    /// Returns the slot of the kind that its claim has.
-    fn slot_held(&self) -> Option<i32> {
-        self.slot.filter(|_| self.claim.is_some() && self.claim == self.slot_claim)
-    }
-
-    /// Returns the slot of its limit key that its claim has.
-    fn key_slot_held(&self) -> Option<i32> {
-        self.key_slot.filter(|_| self.claim.is_some() && self.claim == self.key_claim)
-    }
 }
 
 impl Database {
@@ -144,89 +154,95 @@ impl Database {
 impl JobStatement<'_> {
     /// `CLAIM_TURNS`
     pub(super) fn claim_turns(&mut self) -> Answer {
-        let asked = Asked::read(self.parameters, self.parameters.int4s(12));
-        if !self.may_claim(&asked.worker) {
-            return Answer::default();
-        }
-        if self.is_being_claimed(&asked.name) {
-            return Answer { rows: vec![waiting_for(2_000)], ..Answer::default() };
-        }
-        let room = self.room(&asked);
-        let picked = self.in_turn(&asked, room);
-        self.claim_picked(&asked, room, &picked, false)
+        let priorities = self.parameters.int4s(14).into_iter().map(|it| it as i16);
+        let levels = priorities.zip(self.frontiers(15)).collect();
+        let asked = Asked { levels, ..Asked::read(self.parameters) };
+        let gate = self.gate(&asked);
+        let picked = self.in_turn(&asked, &gate);
+        let has_rest = self.rest(&asked, &gate, "").is_none_or(|rest| rest > 0);
+        let has_left_none = gate.room > 0 && picked.is_empty() && has_rest;
+        self.claim_picked(&asked, &gate, &picked, has_left_none)
     }
 
     /// `CLAIM_FIRST_LIMITED`
     pub(super) fn claim_first_limited(&mut self) -> Answer {
-        let asked = Asked::read(self.parameters, Vec::new());
-        if !self.may_claim(&asked.worker) {
-            return Answer::default();
-        }
-        if self.is_being_claimed(&asked.name) {
-            return Answer { rows: vec![waiting_for(2_000)], ..Answer::default() };
-        }
-        let room = self.room(&asked);
-        let picked = self.first_of_keys(&asked, room);
-        self.claim_picked(&asked, room, &picked, true)
+        let asked = Asked::read(self.parameters);
+        let gate = self.gate(&asked);
+        let picked = self.first_of_keys(&asked, &gate);
+        self.claim_picked(&asked, &gate, &picked, false)
     }
 
-    /// Whether a claim of this kind is not committed, and so has the lock of the kind.
-    fn is_being_claimed(&self, name: &str) -> bool {
-        if self.database.has(Fault::ClaimATakenSlot) {
-            return false;
+    /// Returns what the claim comes to at the lock of its kind: it shares the lock if the limit cannot bind, and counts otherwise.
+    fn gate(&self, asked: &Asked) -> Gate {
+        let locks = || self.database.kind_locks.iter().filter(|lock| lock.kind == asked.name);
+        let is_shared = self.may_share(asked);
+        let blind = self.database.has(Fault::CountWithoutTheLock);
+        let is_open = locks().all(|lock| is_shared && lock.is_shared) || blind;
+        let mut gate = Gate { is_open, is_shared, ..Gate::default() };
+        if is_open && !is_shared {
+            gate.last = Some(self.database.last_claim);
+            gate.standing = self.standing_claims(asked);
         }
-        let jobs = &self.database.jobs;
-        let mut written = jobs.uncommitted().filter_map(|(id, row)| Some((id, row?)));
-        written.any(|(id, row)| {
-            let before = jobs.rows().get(id).and_then(|row| row.claim);
-            row.name == name && row.claim.is_some() && row.claim != before
-        })
-    }
-
-    fn room(&self, asked: &Asked) -> usize {
-        let slots = asked.slots.map(|slots| self.free_slots(asked, slots).len());
-        let tokens = self.database.found(asked.kind_bucket().as_ref()).tokens;
-        let all = [Some(asked.most), slots, tokens.map(|it| it as usize)];
-        all.into_iter().flatten().min().unwrap_or(0)
-    }
-
-    fn free_slots(&self, asked: &Asked, slots: i32) -> Vec<i32> {
-        let held = |slot| self.database.of_kind(&asked.name).any(|(_, row)| self.holds(row, slot));
-        free(slots, self.database.last_claim, held)
-    }
-
-    fn holds(&self, row: &JobRow, slot: i32) -> bool {
-        if self.database.has(Fault::ClaimATakenSlot) {
-            return false;
+        gate.may_claim = is_open && self.may_claim(&asked.worker);
+        if gate.may_claim {
+            let left = |most: i32| (most as usize).saturating_sub(gate.standing.len());
+            let tokens = self.database.found(asked.kind_bucket().as_ref()).tokens;
+            let all = [Some(asked.most), asked.at_once.map(left), tokens.map(|it| it as usize)];
+            gate.room = all.into_iter().flatten().min().unwrap_or(0);
         }
-        let keeps = self.database.has(Fault::KeepTheSlotOfAClaimThatEnded);
-        row.slot_held() == Some(slot) || keeps && row.slot == Some(slot)
+        gate
+    }
+
+    /// Whether the machines have no more slots than the limits allow.
+    fn may_share(&self, asked: &Asked) -> bool {
+        let has_windows = asked.bucket.is_some() || asked.key_bucket.is_some();
+        let least = asked.at_once.into_iter().chain(asked.key_at_once).min();
+        let slots: i64 = self.database.workers.rows().values().map(|row| row.slots).sum();
+        let is_known = !self.database.workers.rows().is_empty();
+        let fits = |least: i32| is_known && slots <= i64::from(least);
+        let blind = self.database.has(Fault::ShareWithoutLookingAtTheSlots);
+        !has_windows && least.is_some_and(|least| fits(least) || blind)
+    }
+
+    /// Returns the claims of the kind that stand, with their limit keys: those that stood at the last count, and those after it.
+    fn standing_claims(&self, asked: &Asked) -> Vec<(i64, String)> {
+        let trusts = self.database.has(Fault::TrustTheCountOfAnotherServer);
+        let is_of_this = asked.server == Some(self.database.started) || trusts;
+        let (known, up_to) =
+            if is_of_this { (&asked.known[..], asked.up_to) } else { (&[][..], 0) };
+        let forgets = self.database.has(Fault::ForgetWhatStood);
+        let ended_too = self.database.has(Fault::CountAClaimThatHasEnded);
+        let claims = self.database.of_kind(&asked.name).filter_map(|(_, row)| {
+            let claim = row.limit_claim.filter(|_| row.claim == row.limit_claim || ended_too)?;
+            let was_there = known.contains(&claim) && !forgets;
+            (claim > up_to || was_there).then(|| (claim, row.limit_key.clone()))
+        });
+        claims.collect()
     }
 
     /// Returns how many jobs of a limit key may begin, if there is a limit.
-    fn rest(&self, asked: &Asked, limit_key: &str) -> Option<i64> {
-        let taken = |slots: i32| {
-            let held = self.database.of_kind(&asked.name).filter(|(_, row)| {
-                row.limit_key == limit_key && row.key_slot_held().is_some_and(|it| it < slots)
-            });
-            held.count() as i64
-        };
-        let blind = self.database.has(Fault::ClaimATakenSlot);
-        let slots =
-            asked.key_slots.map(|slots| i64::from(slots) - if blind { 0 } else { taken(slots) });
+    fn rest(&self, asked: &Asked, gate: &Gate, limit_key: &str) -> Option<i64> {
+        let running = gate.standing.iter().filter(|(_, key)| key == limit_key).count() as i64;
+        let left = asked.key_at_once.map(|most| i64::from(most) - running);
         let tokens = self.database.found(asked.bucket_of(limit_key).as_ref()).tokens;
-        slots.into_iter().chain(tokens).min()
+        left.into_iter().chain(tokens).min()
     }
 
     /// Returns the jobs of a limit key that wait without an ordering key and are due, and that no transaction has locked.
-    fn waiting(&self, asked: &Asked, priority: i16, limit_key: &str) -> Vec<i64> {
+    fn waiting(
+        &self,
+        asked: &Asked,
+        (priority, frontier): (i16, (Moment, i64)),
+        limit_key: &str,
+    ) -> Vec<i64> {
         let now = self.database.now;
-        let mut ids = self.unlocked(|_, row| {
+        let mut ids = self.unlocked(|id, row| {
             row.name == asked.name
                 && row.waits()
                 && row.ordering_key.is_none()
                 && (row.priority, row.limit_key.as_str()) == (priority, limit_key)
                 && row.run_at <= now
+                && (!limit_key.is_empty() || (row.run_at, id) > frontier)
         });
         ids.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));
         ids
@@ -248,18 +264,18 @@ impl JobStatement<'_> {
         keys
     }
 
-    fn in_turn(&self, asked: &Asked, room: usize) -> Vec<Picked> {
-        for priority in asked.priorities.iter().copied() {
-            let turns = self.turns(asked, priority).into_iter().filter_map(|key| {
-                let rest = self.rest(asked, &key);
-                let ids = self.waiting(asked, priority, &key);
+    fn in_turn(&self, asked: &Asked, gate: &Gate) -> Vec<Picked> {
+        for (place, level) in (1..).zip(asked.levels.iter().copied()) {
+            let turns = self.turns(asked, level.0).into_iter().filter_map(|key| {
+                let rest = self.rest(asked, gate, &key);
+                let ids = self.waiting(asked, level, &key);
                 (rest.is_none_or(|rest| rest > 0) && !ids.is_empty()).then_some((key, rest, ids))
             });
-            let turns: Vec<_> = turns.take(room).collect();
+            let turns: Vec<_> = turns.take(gate.room).collect();
             if turns.is_empty() {
                 continue;
             }
-            let share = room.div_ceil(turns.len());
+            let share = gate.room.div_ceil(turns.len());
             let mut picked = Vec::new();
             for (turn, (key, rest, ids)) in turns.into_iter().enumerate() {
                 let most = share.min(rest.map_or(share, |rest| rest as usize));
@@ -267,6 +283,7 @@ impl JobStatement<'_> {
                     id,
                     limit_key: key.clone(),
                     turn: turn as i64 + 1,
+                    level: place,
                     nth: nth as i64 + 1,
                 }));
             }
@@ -276,7 +293,7 @@ impl JobStatement<'_> {
         Vec::new()
     }
 
-    fn first_of_keys(&self, asked: &Asked, room: usize) -> Vec<Picked> {
+    fn first_of_keys(&self, asked: &Asked, gate: &Gate) -> Vec<Picked> {
         let now = self.database.now;
         let keys = self.keys(std::slice::from_ref(&asked.name), &asked.last);
         let mut picked: Vec<Picked> = Vec::new();
@@ -286,97 +303,69 @@ impl JobStatement<'_> {
             let first = of_key().filter(|(_, row)| row.waits());
             let (id, row) = first.min_by_key(|(id, row)| (row.run_at, **id))?;
             let runs = of_key().any(|(_, row)| row.claim.is_some());
-            let has_room = self.rest(asked, &row.limit_key).is_none_or(|rest| rest > 0);
+            let has_room = self.rest(asked, gate, &row.limit_key).is_none_or(|rest| rest > 0);
             let may = row.name == name && row.run_at <= now && !runs && has_room;
             may.then(|| (*id, row.limit_key.clone()))
         });
-        for (id, limit_key) in firsts.take(room).collect::<Vec<_>>() {
+        for (id, limit_key) in firsts.take(gate.room).collect::<Vec<_>>() {
             if self.database.jobs.unlocked(&id).is_some() {
                 let before = picked.iter().filter(|it| it.limit_key == limit_key).count();
-                picked.push(Picked { id, limit_key, turn: 1, nth: before as i64 + 1 });
+                let nth = before as i64 + 1;
+                picked.push(Picked { id, limit_key, turn: 1, level: 1, nth });
             }
         }
         picked.sort_by_key(|it| it.nth);
         picked
     }
 
-    /// Gives the jobs that were picked a claim, a slot and a token each, as far as there are some.
+    /// Gives the jobs that were picked a claim and a token each, as far as there is room.
     fn claim_picked(
         &mut self,
         asked: &Asked,
-        room: usize,
+        gate: &Gate,
         picked: &[Picked],
-        is_ordered: bool,
+        has_left_none: bool,
     ) -> Answer {
         let kind = self.database.locked(asked.kind_bucket().as_ref());
-        let most = room.min(kind.tokens.map_or(room, |tokens| tokens as usize));
-        let mut slots = asked.slots.map(|slots| self.free_slots(asked, slots).into_iter());
-        let mut rows = Vec::new();
-        let has_token = |it: &&Picked| {
+        let most = gate.room.min(kind.tokens.map_or(gate.room, |tokens| tokens as usize));
+        let has_room = |it: &&Picked| {
+            let rest = self.rest(asked, gate, &it.limit_key);
             let tokens = self.database.locked(asked.bucket_of(&it.limit_key).as_ref()).tokens;
-            tokens.is_none_or(|tokens| it.nth <= tokens)
+            rest.into_iter().chain(tokens).all(|most| it.nth <= most)
         };
-        let numbered: Vec<_> = picked.iter().filter(has_token).take(most).collect();
-        let mut placed = Vec::new();
-        for it in numbered {
-            let slot = slots.as_mut().map(|slots| slots.next());
-            let key_slot = asked.key_slots.map(|slots| self.free_key_slot(asked, slots, it));
-            if slot != Some(None) && key_slot != Some(None) {
-                placed.push((it, slot.flatten(), key_slot.flatten()));
-            }
-        }
-        if placed.iter().any(|(it, slot, key_slot)| self.is_taken(asked, it, *slot, *key_slot)) {
+        let placed: Vec<_> = picked.iter().filter(has_room).take(most).collect();
+        if placed.iter().any(|it| self.is_turn_taken(it)) {
             return Answer { error: Some("23505"), ..Answer::default() };
         }
-        self.spend(
-            asked,
-            kind,
-            &placed.iter().map(|(it, ..)| it.limit_key.as_str()).collect::<Vec<_>>(),
-        );
-        for (it, slot, key_slot) in placed {
-            let row = self.claim_one(it.id, &asked.worker, slot, key_slot);
+        let keys: Vec<_> = placed.iter().map(|it| it.limit_key.as_str()).collect();
+        self.spend(asked, kind, &keys);
+        let is_counted = asked.at_once.or(asked.key_at_once).is_some();
+        let mut rows = Vec::new();
+        for it in placed {
+            let row = self.claim_one(it.id, &asked.worker);
+            let limit_claim = row.claim.filter(|_| is_counted);
+            let row = JobRow { limit_claim, ..row };
+            self.database.jobs.write(self.transaction, it.id, row.clone());
             rows.push(answered(it, row));
         }
-        if rows.is_empty() {
-            rows.extend(self.wait(asked, !picked.is_empty(), is_ordered));
-            return Answer { rows, ..Answer::default() };
+        let has_more = !rows.is_empty() && rows.len() < gate.room;
+        let writes = !rows.is_empty();
+        let wait = self.wait(asked, gate, !picked.is_empty(), writes);
+        rows.push(said(gate, self.database.started, wait, has_left_none, has_more));
+        if writes {
+            let (transaction, kind, is_shared) =
+                (self.transaction, asked.name.clone(), gate.is_shared);
+            self.database.kind_locks.push(KindLock { transaction, kind, is_shared });
         }
-        Answer { writes: true, rows, ..Answer::default() }
+        Answer { writes, rows, ..Answer::default() }
     }
 
-    fn free_key_slot(&self, asked: &Asked, slots: i32, it: &Picked) -> Option<i32> {
-        let blind = self.database.has(Fault::ClaimATakenSlot);
-        let held = |slot| {
-            self.database.of_kind(&asked.name).any(|(_, row)| {
-                row.limit_key == it.limit_key && row.key_slot_held() == Some(slot) && !blind
-            })
-        };
-        free(slots, self.database.last_claim, held).get(it.nth as usize - 1).copied()
-    }
-
-    /// Whether a claim that is not committed has the slot, the one of the limit key, or the turn.
-    fn is_taken(
-        &self,
-        asked: &Asked,
-        it: &Picked,
-        slot: Option<i32>,
-        key_slot: Option<i32>,
-    ) -> bool {
-        if self.database.has(Fault::ClaimATakenSlot) {
-            return false;
-        }
+    /// Whether a claim that is not committed has the turn of the job's ordering key.
+    fn is_turn_taken(&self, it: &Picked) -> bool {
         let ordering_key = &self.database.jobs.rows()[&it.id].ordering_key;
         let mut written = self.database.jobs.uncommitted().filter_map(|(_, row)| row);
         written.any(|row| {
-            let is_of_kind = row.name == asked.name;
-            let has_slot = is_of_kind && slot.is_some() && row.slot_held() == slot;
-            let has_key_slot = is_of_kind
-                && key_slot.is_some()
-                && row.limit_key == it.limit_key
-                && row.key_slot_held() == key_slot;
-            let has_turn =
-                ordering_key.is_some() && row.ordering_key == *ordering_key && row.claim.is_some();
-            has_slot || has_key_slot || has_turn
+            ordering_key.is_some() && row.ordering_key == *ordering_key && row.claim.is_some()
         })
     }
 
@@ -400,23 +389,34 @@ impl JobStatement<'_> {
         }
     }
 
-    /// Returns the row that says when to look again, if there is one.
-    fn wait(&self, asked: &Asked, is_picked: bool, is_ordered: bool) -> Option<Vec<Value>> {
-        if asked.bucket.is_none() && asked.key_bucket.is_none()
-            || self.database.has(Fault::SayNothingOfTheNextToken)
-        {
+    /// Returns after how many microseconds to look again.
+    fn wait(&self, asked: &Asked, gate: &Gate, is_picked: bool, is_claimed: bool) -> Option<i64> {
+        if !gate.is_open {
+            return Some(2_000);
+        }
+        let has_windows = asked.bucket.is_some() || asked.key_bucket.is_some();
+        let is_silent = self.database.has(Fault::SayNothingOfTheNextToken);
+        if !has_windows || is_claimed || !gate.may_claim || is_silent {
             return None;
         }
-        if is_picked {
-            return Some(waiting_for(5_000));
-        }
+        if is_picked { Some(5_000) } else { self.next_token(asked) }
+    }
+
+    /// Returns after how many microseconds there is a token for a job that waits.
+    fn next_token(&self, asked: &Asked) -> Option<i64> {
         let now = self.database.now;
+        let is_behind = |id: i64, row: &JobRow| {
+            asked.levels.iter().any(|(priority, frontier)| {
+                row.priority == *priority && (row.run_at, id) > *frontier && row.run_at <= now
+            })
+        };
         let waits = |is_such: &dyn Fn(&JobRow) -> bool| {
-            self.database.of_kind(&asked.name).any(|(_, row)| {
-                let is_due = if is_ordered {
+            self.database.of_kind(&asked.name).any(|(id, row)| {
+                let is_due = if asked.levels.is_empty() {
                     row.ordering_key.is_some() && row.due
                 } else {
-                    let is_due = if row.limit_key.is_empty() { row.run_at <= now } else { row.due };
+                    let is_plain = row.limit_key.is_empty();
+                    let is_due = if is_plain { is_behind(id, row) } else { row.due };
                     row.ordering_key.is_none() && is_due && is_such(row)
                 };
                 row.waits() && is_due
@@ -434,26 +434,44 @@ impl JobStatement<'_> {
                 spans.push(span);
             }
         }
-        spans.into_iter().min().map(waiting_for)
+        spans.into_iter().min()
     }
 }
 
-fn waiting_for(micros: i64) -> Vec<Value> {
-    let mut row = vec![
-        Value::Null(Kind::Int8),
-        Value::Null(Kind::Int8),
-        Value::Null(Kind::Text),
-        Value::Null(Kind::Text),
-        Value::Null(Kind::Int4),
-        Value::Null(Kind::Int4),
-        Value::Null(Kind::Text),
-        Value::Null(Kind::Text),
-        Value::Null(Kind::Time),
-        Value::Null(Kind::Text),
-        Value::Null(Kind::Text),
-        Value::Null(Kind::Int8),
+/// Returns the row that is no job.
+fn said(
+    gate: &Gate,
+    started: Moment,
+    wait: Option<i64>,
+    has_left_none: bool,
+    has_more: bool,
+) -> Vec<Value> {
+    const NO_JOB: [Kind; 14] = [
+        Kind::Int8,
+        Kind::Int8,
+        Kind::Text,
+        Kind::Text,
+        Kind::Int4,
+        Kind::Int4,
+        Kind::Text,
+        Kind::Text,
+        Kind::Time,
+        Kind::Text,
+        Kind::Text,
+        Kind::Int8,
+        Kind::Int8,
+        Kind::Int8,
     ];
-    row.push(Value::Int8(micros));
+    let number = |value: Option<i64>| value.map_or(Value::Null(Kind::Int8), Value::Int8);
+    let mut row: Vec<_> = NO_JOB.into_iter().map(Value::Null).collect();
+    row.extend([
+        number(wait),
+        Value::Int8s(gate.standing.iter().map(|(claim, _)| *claim).collect()),
+        number(gate.last),
+        Value::Time(started),
+        Value::Bool(has_left_none),
+        Value::Bool(has_more),
+    ]);
     row
 }
 
@@ -471,6 +489,13 @@ fn answered(it: &Picked, row: JobRow) -> Vec<Value> {
         Value::Null(Kind::Text),
         Value::Text(it.limit_key.clone()),
         Value::Int8(it.turn),
+        Value::Int8(it.level),
+        Value::Int8(row.run_at),
         Value::Null(Kind::Int8),
+        Value::Null(Kind::Int8s),
+        Value::Null(Kind::Int8),
+        Value::Null(Kind::Time),
+        Value::Bool(false),
+        Value::Bool(false),
     ]
 }

@@ -23,6 +23,8 @@ pub(super) struct DrawnLimits {
     pub(super) key_window: Window,
     /// How many jobs of the kind are enqueued while there is trouble, and as many at once afterwards.
     pub(super) jobs: u64,
+    /// Within how long they are enqueued, if not in all the time of trouble; then none of them has an ordering key.
+    pub(super) within: Option<Millis>,
     /// How many jobs of schedules that are rows run at once.
     pub(super) of_rows: Option<u32>,
 }
@@ -31,7 +33,8 @@ impl DrawnLimits {
     /// Returns what has so many jobs, and no limit yet.
     pub(super) fn none(jobs: u64) -> Self {
         let of_kind = [None; REPLICAS];
-        Self { of_kind, of_key: None, window: None, key_window: None, jobs, of_rows: None }
+        let (window, key_window) = (None, None);
+        Self { of_kind, of_key: None, window, key_window, jobs, within: None, of_rows: None }
     }
 
     pub(super) fn of(random: &mut Random) -> Self {
@@ -44,7 +47,8 @@ impl DrawnLimits {
         let mut window =
             || random.once_in(3).then(|| (random.between(1, 3) as u32, random.between(20, 600)));
         let (window, key_window) = (window(), window());
-        Self { of_kind, of_key, window, key_window, jobs: random.between(1, 8), of_rows }
+        let (jobs, within) = (random.between(1, 8), None);
+        Self { of_kind, of_key, window, key_window, jobs, within, of_rows }
     }
 
     /// Returns how long the tokens for all jobs take, at most.

@@ -63,6 +63,9 @@ mod world;
 #[path = "../../../crates/punctual-jobs/src/postgres/claiming.rs"]
 mod claiming;
 #[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/postgres/frontier.rs"]
+mod frontier;
+#[allow(dead_code)]
 #[path = "../../../crates/punctual-jobs/src/gate/sql.rs"]
 mod gate_texts;
 #[allow(dead_code)]
@@ -93,7 +96,7 @@ use self::{
     fault::Fault,
     ledger::Ledger,
     limits::DrawnLimits,
-    plan::{Plan, SELDOM, Trouble},
+    plan::{Plan, REPLICAS, SELDOM, Trouble},
     random::Random,
     world::World,
 };
@@ -240,6 +243,34 @@ fn who_finds_no_token_looks_again() {
         };
         let plan = only_jobs(Plan::of(seed), Vec::new());
         holds(&Plan { limits, period: 1_000, poll: SELDOM, ..plan });
+    }
+}
+
+/// A machine that has left room looks again, or another one does: however long the jobs last that have begun.
+#[test]
+fn room_is_used_while_jobs_run() {
+    for seed in seeds(40) {
+        let most = Some(2 + (seed / 4 % 2) as u32);
+        let window = Some((1 + (seed % 3) as u32, 500 + 10 * seed));
+        let drawn = DrawnLimits { within: Some(400), ..DrawnLimits::none(16) };
+        let (limits, slots) = match seed % 4 {
+            0 => (DrawnLimits { window, ..drawn }, 4),
+            1 => (DrawnLimits { key_window: window, ..drawn }, 4),
+            2 => (DrawnLimits { of_kind: [most; REPLICAS], ..drawn }, 2),
+            // The machines share the lock.
+            _ => (DrawnLimits { of_kind: [Some(6); REPLICAS], of_key: Some(6), ..drawn }, 2),
+        };
+        let plan = only_jobs(Plan::of(seed), Vec::new());
+        let plan = Plan {
+            jobs: 0,
+            period: 1_000,
+            poll: SELDOM,
+            length: 6_000,
+            slots: [slots; REPLICAS],
+            ..plan
+        };
+        let replicas = if seed / 8 % 2 == 0 { REPLICAS } else { 1 };
+        holds(&Plan { limits: Some(limits), acts_of_jobs: Some(128), replicas, ..plan });
     }
 }
 

@@ -111,6 +111,10 @@ pub(super) struct Plan {
     /// When, by which replica, to which schedule.
     pub(super) acts: Vec<(Millis, usize, usize, Act)>,
     pub(super) limits: Option<DrawnLimits>,
+    /// How many replicas there are until all is well.
+    pub(super) replicas: usize,
+    /// How many jobs each replica runs at once.
+    pub(super) slots: [usize; REPLICAS],
     /// How often the bodies of jobs act, 64 times a lease, until all is well; else it is drawn for each, with the span.
     pub(super) acts_of_jobs: Option<u64>,
     /// How often queues look for jobs that nobody has told them of. If that is seldom, they are told of all.
@@ -155,6 +159,10 @@ impl Plan {
         let mut random = Random::new(seed ^ 0x0011_111d);
         let limits = random.once_in(2).then(|| DrawnLimits::of(&mut random));
         let poll = if random.once_in(3) { SELDOM } else { 1_000 };
+        let mut random = Random::new(seed ^ 0x0051_0751);
+        // With one slot each, a limit of three cannot bind.
+        let slots = if limits.is_some() && random.once_in(3) { 1 } else { 2 };
+        let slots = [slots; REPLICAS];
         Self {
             seed,
             gate_lease,
@@ -168,6 +176,8 @@ impl Plan {
             caught,
             acts,
             limits,
+            replicas: REPLICAS,
+            slots,
             acts_of_jobs: None,
             poll,
         }

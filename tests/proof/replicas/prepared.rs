@@ -32,8 +32,10 @@ const COLUMNS: [(&str, &[Kind]); 11] = [
 const CLAIMED: [Kind; 10] = [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text];
 const CLAIMED_FROM: [Kind; 12] =
     [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Int8, Int8];
-const CLAIMED_BY_LIMIT: [Kind; 13] =
-    [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Text, Int8, Int8];
+const CLAIMED_BY_LIMIT: [Kind; 20] = [
+    Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Text, Int8, Int8, Int8, Int8,
+    Int8s, Int8, Time, Bool, Bool,
+];
 
 /// The same, by the texts as they are sent.
 static BY_TEXT: LazyLock<BTreeMap<String, &[Kind]>> = LazyLock::new(|| {

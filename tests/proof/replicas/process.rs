@@ -290,7 +290,8 @@ impl Process {
         }
         let lease = Duration::from_millis(plan.job_lease);
         let poll = Duration::from_millis(plan.poll);
-        let settings = Postgres::on(&executor, URL).lease(lease).poll(poll).slots(2);
+        let slots = plan.slots[self.replica];
+        let settings = Postgres::on(&executor, URL).lease(lease).poll(poll).slots(slots);
         let opened = jobs.open(settings.through(self.seam()));
         self.queue = Some(opened.expect("the settings are right"));
     }

@@ -546,7 +546,7 @@ impl Reply {
     }
 
     pub(super) fn error(code: &str, is_prepared: bool) -> Self {
-        // The only constraint that is violated here has one claim at most for a turn or a slot.
+        // The only constraint that is violated here has one claim at most for a turn.
         let body = ["SERROR\0VERROR\0C", code, "\0Mrefused\0njob_turn\0\0"].concat();
         let mut reply = Self::bound(is_prepared);
         reply.message(b'E', body.as_bytes()).message(b'Z', b"I");

@@ -124,7 +124,9 @@ impl World {
     fn begin(&mut self) {
         for replica in 0..REPLICAS {
             let at = self.random.between(0, 300);
-            self.at(at, Event::Start(replica));
+            if replica < self.plan.replicas {
+                self.at(at, Event::Start(replica));
+            }
         }
         for (at, trouble) in self.plan.troubles.clone() {
             self.at(at, Event::Trouble(trouble));
@@ -133,14 +135,18 @@ impl World {
             let at = self.random.between(0, self.plan.length);
             self.at(at, Event::Enqueue);
         }
-        for _ in 0..self.plan.limits.as_ref().map_or(0, |limits| limits.jobs) {
-            let at = self.random.between(0, self.plan.length);
-            self.at(at, Event::EnqueueMetered);
+        if let Some(limits) = self.plan.limits.clone() {
+            let within = limits.within.unwrap_or(self.plan.length);
+            for _ in 0..limits.jobs {
+                let at = self.random.between(0, within);
+                self.at(at, Event::EnqueueMetered);
+            }
         }
         for (at, replica, schedule, act) in self.plan.acts.clone() {
             self.at(at, Event::Act(replica, schedule, act));
         }
         self.at(self.plan.length, Event::Heal);
+        self.shared.lock().is_calm = self.plan.troubles.is_empty();
         self.put_schedules();
         self.put_gate();
     }
@@ -197,6 +203,7 @@ impl World {
         self.now = self.now.max(moment);
         self.shared.lock().set_now(self.now);
         self.carry_out(event);
+        self.shared.lock().look_for_room();
     }
 
     fn go_on(&mut self, place: usize, next: Millis) {
@@ -289,6 +296,8 @@ impl World {
         let now = self.shared.lock().database.now;
         let key = self.random.pick(&["", "x", "x", "y"]);
         let ordering_key = self.random.pick(&[None, None, Some("a"), Some("c")]);
+        let within = self.plan.limits.as_ref().and_then(|limits| limits.within);
+        let ordering_key = ordering_key.filter(|_| within.is_none());
         let row = JobRow {
             name: METERED.to_owned(),
             payload: "{}".to_owned(),

@@ -46,6 +46,7 @@ impl World {
             self.set_server_clock_right();
         }
         self.run_until(swept);
+        self.shared.lock().is_calm = true;
         self.bring_forward();
         for _ in 0..self.plan.limits.as_ref().map_or(0, |limits| limits.jobs) {
             self.enqueue_metered(0);

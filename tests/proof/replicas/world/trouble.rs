@@ -87,7 +87,7 @@ impl World {
             |_: &(Millis, u64, u64), event: &mut Event| !matches!(event, Event::Commit(..));
         self.events.retain(under_way);
         let mut ledger = self.shared.lock();
-        ledger.database.roll_back_all();
+        ledger.database.start_again();
         ledger.open.clear();
     }
 
