@@ -10,8 +10,9 @@
 //! is freed by a machine that shuts down. Two rules find it.
 //!
 //! * A claim reads what has become due in the last second in any case. There most late commits lie.
-//! * A look is *whole*, from the beginning of the index, unless the last whole one was less than [`REST`] times its own length ago. A look that
-//!   was not whole and has left slots free is followed by a whole one as soon as that is allowed.
+//! * A look is *whole*, from the beginning of each index, unless the last whole one was less than [`REST`] times its own length ago. A look that
+//!   was not whole and has left slots free is followed by a whole one as soon as that is allowed. All sources are looked at whole in the same look:
+//!   if each had its own turn, two of them could have each other's looks follow without end.
 //!
 //! So where nothing keeps ended rows, a whole look takes a millisecond or two, and there is one every few dozen of them. Where many are kept, a
 //! machine spends no more than one part in `REST` of its time on walking over them, and such a job waits for `REST` times as long
@@ -45,11 +46,39 @@ pub(super) struct Frontier {
     marks: HashMap<(String, i32), Mark>,
     /// By priority, when a look began that has left none of its jobs.
     seen: [Option<Instant>; 3],
-    /// From when on a look may be whole.
+}
+
+/// When a look may be whole.
+pub(super) struct Looks {
     whole_from: Instant,
-    is_whole: bool,
-    /// How long the statements of this look have taken.
-    took: Duration,
+}
+
+impl Looks {
+    pub(super) fn new() -> Self {
+        Self { whole_from: Instant::now() }
+    }
+
+    /// Begins a look, and returns `true` if it is whole.
+    pub(super) fn begin(&self) -> bool {
+        Instant::now() >= self.whole_from
+    }
+
+    /// Ends a look whose statements have taken so long. Returns after how long a whole one is to follow, if this one was none and has left slots
+    /// free.
+    pub(super) fn end(
+        &mut self,
+        is_whole: bool,
+        took: Duration,
+        is_full: bool,
+    ) -> Option<Duration> {
+        let now = Instant::now();
+        if is_whole {
+            self.whole_from = now + (REST * took).min(LONGEST_REST);
+            return None;
+        }
+        let rest = self.whole_from.saturating_duration_since(now);
+        (!is_full).then(|| rest.max(Duration::from_millis(1)))
+    }
 }
 
 /// Where a statement begins, for each name and priority: the parameters from the fourth on.
@@ -64,35 +93,18 @@ pub(super) struct Begins {
 
 impl Frontier {
     pub(super) fn new() -> Self {
-        Self {
-            marks: HashMap::new(),
-            seen: [None; 3],
-            whole_from: Instant::now(),
-            is_whole: false,
-            took: Duration::ZERO,
-        }
+        Self { marks: HashMap::new(), seen: [None; 3] }
     }
 
-    /// Begins a look.
-    pub(super) fn begin(&mut self) {
-        self.is_whole = Instant::now() >= self.whole_from;
-        self.took = Duration::ZERO;
-    }
-
-    /// Returns `true` if this look begins at the beginning of the index.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole
-    }
-
-    /// Returns where a statement of this look begins for these kinds, or limit keys of one kind, and priorities.
-    pub(super) fn begins(&self, names: &[&str], priorities: &[i32]) -> Begins {
+    /// Returns where a statement begins for these kinds, or limit keys of one kind, and priorities.
+    pub(super) fn begins(&self, names: &[&str], priorities: &[i32], is_whole: bool) -> Begins {
         let now = Instant::now();
         let mut begins = Begins::default();
         for priority in priorities {
-            let age = self.seen[level(*priority)].filter(|_| !self.is_whole);
+            let age = self.seen[level(*priority)].filter(|_| !is_whole);
             for name in names {
                 let mark = self.marks.get(&((*name).to_owned(), *priority));
-                let mark = mark.filter(|_| !self.is_whole);
+                let mark = mark.filter(|_| !is_whole);
                 begins.names.push((*name).to_owned());
                 begins.priorities.push(*priority);
                 begins.micros.push(mark.and_then(|mark| mark.micros));
@@ -103,16 +115,15 @@ impl Frontier {
         begins
     }
 
-    /// Notes what a statement has claimed that was asked at this moment, and is answered now: the jobs by name and priority. It has left no
-    /// job if it has claimed fewer than it might.
+    /// Notes what a statement of a look has claimed that was asked at this moment: the jobs by name and priority. It has left no job if it has
+    /// claimed fewer than it might.
     pub(super) fn note(
         &mut self,
-        begins: &Begins,
+        (begins, is_whole): (&Begins, bool),
         asked: Instant,
         claimed: impl Iterator<Item = ((String, i32), Mark)>,
         has_left_none: bool,
     ) {
-        self.took += asked.elapsed();
         let mut last = HashMap::new();
         for (name, mark) in claimed {
             let of_name = last.entry(name).or_insert(mark);
@@ -120,7 +131,7 @@ impl Frontier {
         }
         for (name, mark) in last {
             // There may be more behind a job that lay before the frontier: it goes back there.
-            let goes_back = self.is_whole && !has_left_none;
+            let goes_back = is_whole && !has_left_none;
             if goes_back {
                 self.seen[level(name.1)] = None;
             }
@@ -135,19 +146,6 @@ impl Frontier {
     /// Forgets the jobs of other names.
     pub(super) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
         self.marks.retain(|(name, _), _| is_kept(name));
-    }
-
-    /// Ends a look. Returns after how long a whole one is to follow, if this one was none and has left slots free.
-    pub(super) fn end(&mut self, is_full: bool) -> Option<Duration> {
-        if self.took.is_zero() {
-            return None;
-        }
-        if self.is_whole {
-            self.whole_from = Instant::now() + (REST * self.took).min(LONGEST_REST);
-            return None;
-        }
-        let rest = self.whole_from.saturating_duration_since(Instant::now());
-        (!is_full).then(|| rest.max(Duration::from_millis(1)))
     }
 }
 
@@ -165,59 +163,65 @@ mod tests {
         Mark { micros: Some(micros), id: micros }
     }
 
-    /// A look that takes a second and claims these jobs.
-    async fn look(frontier: &mut Frontier, claimed: &[i64], is_full: bool) -> Option<Duration> {
-        frontier.begin();
-        let (begins, asked) = (frontier.begins(&KINDS, &LEVELS), Instant::now());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        let claimed = claimed.iter().map(|micros| (("kind".to_owned(), 0), mark(*micros)));
-        frontier.note(&begins, asked, claimed, !is_full);
-        frontier.end(is_full)
-    }
+    /// A machine with one source.
+    struct Source(Looks, Frontier);
 
-    fn begins(frontier: &mut Frontier) -> (Option<i64>, Option<f64>) {
-        frontier.begin();
-        let begins = frontier.begins(&KINDS, &LEVELS);
-        (begins.micros[1], begins.ages[1])
+    impl Source {
+        fn new() -> Self {
+            Self(Looks::new(), Frontier::new())
+        }
+
+        /// A look that takes a second and claims these jobs.
+        async fn look(&mut self, claimed: &[i64], is_full: bool) -> Option<Duration> {
+            let Self(looks, frontier) = self;
+            let is_whole = looks.begin();
+            let (begins, asked) = (frontier.begins(&KINDS, &LEVELS, is_whole), Instant::now());
+            tokio::time::advance(Duration::from_secs(1)).await;
+            let claimed = claimed.iter().map(|micros| (("kind".to_owned(), 0), mark(*micros)));
+            frontier.note((&begins, is_whole), asked, claimed, !is_full);
+            looks.end(is_whole, asked.elapsed(), is_full)
+        }
+
+        fn begins(&self) -> (Option<i64>, Option<f64>) {
+            let begins = self.1.begins(&KINDS, &LEVELS, self.0.begin());
+            (begins.micros[1], begins.ages[1])
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_whole_look_is_followed_by_others_that_begin_behind_it() {
-        let mut frontier = Frontier::new();
-        assert_eq!(begins(&mut frontier), (None, None));
-        assert_eq!(look(&mut frontier, &[7, 9, 8], true).await, None);
-        assert_eq!(begins(&mut frontier), (Some(9), None));
+        let mut source = Source::new();
+        assert_eq!(source.begins(), (None, None));
+        assert_eq!(source.look(&[7, 9, 8], true).await, None);
+        assert_eq!(source.begins(), (Some(9), None));
         // It is not whole, and has left no job: a whole one is to come.
-        assert_eq!(look(&mut frontier, &[12], false).await, Some(Duration::from_secs(19)));
-        assert_eq!(begins(&mut frontier), (Some(12), Some(1.0)));
+        assert_eq!(source.look(&[12], false).await, Some(Duration::from_secs(19)));
+        assert_eq!(source.begins(), (Some(12), Some(1.0)));
         tokio::time::advance(Duration::from_secs(19)).await;
-        assert_eq!(begins(&mut frontier), (None, None));
-        assert_eq!(look(&mut frontier, &[], false).await, None);
+        assert_eq!(source.begins(), (None, None));
+        assert_eq!(source.look(&[], false).await, None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_whole_look_that_finds_many_before_the_frontier_takes_it_back() {
-        let mut frontier = Frontier::new();
-        look(&mut frontier, &[100], false).await;
+        let mut source = Source::new();
+        source.look(&[100], false).await;
         tokio::time::advance(Duration::from_secs(20)).await;
-        look(&mut frontier, &[3, 4], true).await;
-        assert_eq!(begins(&mut frontier), (Some(4), None));
+        source.look(&[3, 4], true).await;
+        assert_eq!(source.begins(), (Some(4), None));
         // One that is not whole does not.
-        look(&mut frontier, &[2], true).await;
-        assert_eq!(begins(&mut frontier), (Some(4), None));
+        source.look(&[2], true).await;
+        assert_eq!(source.begins(), (Some(4), None));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_whole_look_is_put_off_for_a_minute_at_most() {
-        let mut frontier = Frontier::new();
-        frontier.begin();
-        let (begun, asked) = (frontier.begins(&KINDS, &LEVELS), Instant::now());
-        tokio::time::advance(Duration::from_secs(3600)).await;
-        frontier.note(&begun, asked, std::iter::once((("kind".to_owned(), 0), mark(1))), true);
-        frontier.end(true);
+        let mut looks = Looks::new();
+        assert!(looks.begin());
+        looks.end(true, Duration::from_secs(3600), true);
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert_eq!(begins(&mut frontier).0, Some(1));
+        assert!(!looks.begin());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(begins(&mut frontier).0, None);
+        assert!(looks.begin());
     }
 }

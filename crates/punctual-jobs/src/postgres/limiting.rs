@@ -14,15 +14,17 @@
 //!
 //! A limit cannot bind if the machines have no more slots than it allows, and then they share the lock and count nothing. Each
 //! machine says in its row how many slots it has, before it claims. One that has died counts until its row is forgotten.
-//! Whether a limit can bind is looked at once more under the lock, because a machine may have come.
+//! Whether a limit can bind is looked at once more under the lock, because a machine may have come. Claims that nothing runs, because
+//! their answers were lost or their ends were refused, are not among the slots.
 //!
 //! # Which claims are counted
 //!
 //! The server keeps the claims that have ended in its index while any transaction has an old snapshot
 //! ([`frontier`](super::frontier)), and a count from the beginning would walk over all of them. Numbers of claims only rise, and no claim of
 //! the kind is under way while a statement has the lock alone. So a machine remembers which claims stood when it counted last, and the number that was the
-//! last one then ([`Standing`]): those that stand now are among these or have a higher number. A server that was started
-//! since, or another one that has taken its place, may have lost numbers, and then the machine counts all.
+//! last one then ([`Standing`]): those that stand now are among these or have a higher number. A server
+//! that has crashed, or another one that has taken its place, may have lost numbers that were drawn, and gives them again. So a machine remembers this for
+//! one session, which does not outlive that, and counts all in the next one.
 //!
 //! # Turns
 //!
@@ -54,8 +56,6 @@
 //! another machine does so at the same moment, the one that is second claims nothing. Each window of a kind has buckets
 //! of its own: of two versions with different windows neither waits for what the other has spent.
 
-use std::time::SystemTime;
-
 use tokio_postgres::Row;
 
 /// Which claims of a kind stood when this machine has counted last.
@@ -64,15 +64,15 @@ pub(super) struct Standing {
     pub(super) claims: Vec<i64>,
     /// The last claim of all kinds then. What is above is not among these claims.
     pub(super) up_to: i64,
-    /// When the server was started that has said so.
-    pub(super) server: Option<SystemTime>,
+    /// The session of the server that has said so.
+    pub(super) session: Option<String>,
 }
 
 impl Standing {
     /// Takes in what an answer says, if the statement has counted.
     pub(super) fn note(&mut self, said: &Row) {
         if let Some(up_to) = said.get(16) {
-            *self = Self { claims: said.get(15), up_to, server: said.get(17) };
+            *self = Self { claims: said.get(15), up_to, session: said.get(17) };
         }
     }
 }
@@ -101,12 +101,12 @@ macro_rules! claiming {
   union all
   select 2000 from gate where not is_open
 )
-select *, null::int8, null::int8[], null::int8, null::timestamptz, false, false, null::text[] from claimed
+select *, null::int8, null::int8[], null::int8, null, false, false, null::text[] from claimed
 union all
 select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, null::int4, null::int8,
-  (select min(micros) from wait), claims, last, pg_postmaster_start_time(), ",
+  (select min(micros) from wait), claims, last, pg_backend_pid() || ' ' || pg_postmaster_start_time(), ",
             $has_left_none,
-            ", (select count(*) between 1 and (select most from room) - 1 from claimed), ",
+            ", (select count(*) > 0 and (count(*) < (select most from room) or coalesce($8, $10) is not null) from claimed), ",
             $keys,
             " from gate"
         )
@@ -123,11 +123,11 @@ macro_rules! ordered_waits {
 /// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many jobs of the kind may run at once or null, $6 which claims [stood](Standing),
 /// $7 how many of each limit key may run at once or null, $8 and $9 how many tokens the kind's bucket has, and after how many
 /// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 up to which claim these are, $13 of which
-/// server, $14 to $18 limit keys, priorities, and behind which jobs of them, as in [`CLAIM`](super::claiming::CLAIM), $19 whether it looks at all
+/// session, $14 to $18 limit keys, priorities, and behind which jobs of them, as in [`CLAIM`](super::claiming::CLAIM), $19 whether it looks at all
 /// limit keys, and not at these alone and those of the jobs that have become due in the last $21 seconds, $20 how many of all it says at most, $22 which jobs not: claims jobs without an ordering key.
 ///
 /// The key with the highest `turn` was served last. The row without an id says after how many microseconds to look again, if there was
-/// no token or another machine was claiming jobs of this kind; which claims stand, up to which claim and of which server, if it has
+/// no token or another machine was claiming jobs of this kind; which claims stand, up to which claim and of which session, if it has
 /// counted; whether no job without a limit key is left that might have been claimed; whether there may be more; and which
 /// limit keys it has found.
 pub(crate) const CLAIM_TURNS: &str = claiming!(

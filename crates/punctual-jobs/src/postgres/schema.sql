@@ -140,7 +140,7 @@ $tokens$;
 -- Locks a kind for a statement that claims its jobs, and returns which of its claims stand (limiting.rs). Each query in here sees what
 -- was committed before the query began, and so all that the lock waits for. The statement that calls it sees what was committed before it began itself.
 -- A claim is looked for by "between", because from two equalities the server would conclude a third, and no longer find the condition of the index.
-create function @schema.job_gate(kind text, gate bigint, may_share boolean, most int, known bigint[], up_to bigint, server timestamptz,
+create function @schema.job_gate(kind text, gate bigint, may_share boolean, most int, known bigint[], up_to bigint, session text,
     out is_open boolean, out claims bigint[], out keys text[], out last bigint) language plpgsql as $gate$
 begin
   claims := '{}';
@@ -156,7 +156,7 @@ begin
     return;
   end if;
   last := coalesce(pg_sequence_last_value('@schema.job_claim'), 0);
-  if server is distinct from pg_postmaster_start_time() then
+  if session is distinct from pg_backend_pid() || ' ' || pg_postmaster_start_time() or last < up_to then
     known := '{}';
     up_to := 0;
   end if;

@@ -30,7 +30,7 @@ use super::{
     claiming,
     connection::{AskError, Param},
     ending::Ended,
-    frontier::{Frontier, LEVELS, Mark},
+    frontier::{Frontier, LEVELS, Looks, Mark},
     known_keys::KnownKeys,
     limiting::{self, Standing},
     machine::Machine,
@@ -55,6 +55,7 @@ pub(super) struct Sources {
     pub(super) marks: bool,
     /// Since when all that was due is marked.
     marked: Frontier,
+    looks: Looks,
     /// Jobs with a limit key may be due.
     has_keyed: bool,
     /// The priorities that jobs without an ordering key may have.
@@ -110,6 +111,8 @@ struct Claim {
     most: usize,
     rows: Vec<Row>,
     again: Option<Duration>,
+    /// It begins at the beginning of each index.
+    is_whole: bool,
 }
 
 impl Sources {
@@ -134,6 +137,7 @@ impl Sources {
             all,
             marks: true,
             marked: Frontier::new(),
+            looks: Looks::new(),
             has_keyed: false,
             levels: LEVELS.to_vec(),
             again: None,
@@ -150,24 +154,17 @@ impl Sources {
     /// Claims so many jobs, from one source after the other.
     pub(super) async fn claim(&mut self, most: usize) -> Result<Vec<Row>, AskError> {
         begin_with_another(&mut self.all);
-        self.all.iter_mut().for_each(|source| source.frontier.begin());
-        self.marked.begin();
         let machine = Arc::clone(&self.machine);
-        let mut claim = Claim { machine, most, rows: Vec::new(), again: None };
+        let (is_whole, begun) = (self.looks.begin(), Instant::now());
+        let mut claim = Claim { machine, most, rows: Vec::new(), again: None, is_whole };
         let answer = self.claim_from_all(&mut claim).await;
         let is_full = claim.is_full();
-        let mut keyed_follows = false;
-        for source in &mut self.all {
-            let follows = source.frontier.end(is_full);
-            keyed_follows |= source.which == Which::Keyed && follows.is_some();
-            claim.look_again_after(follows);
-        }
-        let marks_again = self.marked.end(is_full);
-        self.marks |= marks_again.is_some();
-        claim.look_again_after(marks_again);
+        let follows = self.looks.end(is_whole, begun.elapsed(), is_full);
+        claim.look_again_after(follows);
+        self.marks |= follows.is_some();
         self.again = claim.again;
         // Of jobs with a limit key there may be some before the frontier, until a whole look has found none.
-        self.has_keyed &= answer.is_err() || is_full || keyed_follows;
+        self.has_keyed &= answer.is_err() || is_full || !is_whole;
         match answer {
             Err(error) if claim.rows.is_empty() => Err(error),
             Err(error) => {
@@ -180,7 +177,7 @@ impl Sources {
     }
 
     async fn claim_from_all(&mut self, claim: &mut Claim) -> Result<(), AskError> {
-        self.mark_due().await?;
+        self.mark_due(claim.is_whole).await?;
         self.asked = Instant::now();
         for (place, priorities) in self.steps() {
             if claim.is_full() {
@@ -216,7 +213,7 @@ impl Sources {
     }
 
     /// Marks what has become due. With several sources this also learns which priorities there are, so each claim begins with it.
-    async fn mark_due(&mut self) -> Result<(), AskError> {
+    async fn mark_due(&mut self, is_whole: bool) -> Result<(), AskError> {
         self.marks |= self.ranked().count() > 1;
         while std::mem::take(&mut self.marks) {
             let has_several = self.ranked().count() > 1;
@@ -224,7 +221,7 @@ impl Sources {
             let names: Vec<_> = ranked.flat_map(|source| &source.names).copied().collect();
             let keyed = self.all.iter().find(|source| source.which == Which::Keyed);
             let unlimited = keyed.map_or_else(Vec::new, |source| source.names.clone());
-            let (begins, asked) = (self.marked.begins(&[""], &[0]), Instant::now());
+            let (begins, asked) = (self.marked.begins(&[""], &[0], is_whole), Instant::now());
             let behind: [Param<'_>; 2] = [&begins.ages[0], &unlimited];
             let (rows, is_all) = self
                 .machine
@@ -233,7 +230,7 @@ impl Sources {
             self.marks = !is_all;
             let Some(row) = rows.first() else { continue };
             self.marks |= row.get::<_, i64>(0) == MARKED_AT_MOST as i64;
-            self.marked.note(&begins, asked, std::iter::empty(), !self.marks);
+            self.marked.note((&begins, is_whole), asked, std::iter::empty(), !self.marks);
             self.has_keyed |= row.get::<_, bool>(1);
             let found: Vec<i64> = row.get(2);
             let is_there =
@@ -291,7 +288,7 @@ impl Source {
         priorities: &[i32],
         claim: &mut Claim,
     ) -> Result<(), AskError> {
-        let begins = self.frontier.begins(&self.names, priorities);
+        let begins = self.frontier.begins(&self.names, priorities, claim.is_whole);
         let (more, asked) = (claim.more(), Instant::now());
         let behind: [Param<'_>; 4] =
             [&begins.priorities, &begins.micros, &begins.ids, &begins.ages];
@@ -302,7 +299,7 @@ impl Source {
             let name = (begins.names.get(place)?.clone(), *begins.priorities.get(place)?);
             Some((name, Mark { micros: row.get(11), id: row.get(0) }))
         });
-        self.frontier.note(&begins, asked, marks, is_all && rows.len() < more);
+        self.frontier.note((&begins, claim.is_whole), asked, marks, is_all && rows.len() < more);
         claim.rows.extend(rows);
         Ok(())
     }
@@ -310,8 +307,8 @@ impl Source {
     /// Claims jobs without an ordering key, of a kind with a limit, until there are none.
     async fn claim_turns(&mut self, priorities: &[i32], claim: &mut Claim) -> Result<(), AskError> {
         while !claim.is_full() {
-            let is_whole = self.frontier.is_whole();
-            let begins = self.frontier.begins(&self.keys.names(), priorities);
+            let is_whole = claim.is_whole;
+            let begins = self.frontier.begins(&self.keys.names(), priorities, is_whole);
             let asked = Instant::now();
             let behind: [Param<'_>; 8] = [
                 &begins.names,
@@ -331,7 +328,7 @@ impl Source {
                 let mark = Mark { micros: row.get(13), id: row.get(0) };
                 ((row.get(10), row.get(12)), mark)
             });
-            self.frontier.note(&begins, asked, marks, has_left_none);
+            self.frontier.note((&begins, is_whole), asked, marks, has_left_none);
             if let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) {
                 self.last_key = last.get(10);
             }
@@ -383,7 +380,7 @@ impl Source {
         let burst = |window: Option<JobWindow>| window.map(|it| i64::from(it.burst));
         let gap = |it: JobWindow| i64::try_from(it.gap).unwrap_or(i64::MAX);
         let (of_kind, of_key) = (self.limits.kind.window, self.limits.key.window);
-        let Standing { claims, up_to, server } = &self.standing;
+        let Standing { claims, up_to, session } = &self.standing;
         let params: [Param<'_>; 10] = [
             &self.last_key,
             &count(self.limits.kind.at_once),
@@ -394,7 +391,7 @@ impl Source {
             &burst(of_key),
             &of_key.map(gap),
             up_to,
-            server,
+            session,
         ];
         let params = [&params, behind].concat();
         let answer = claim.ask(statement, &self.names[0], &params).await?;

@@ -70,7 +70,7 @@
     ) can_begin
    limit (select most from room)
 ), served as materialized (
-  select turns.*, (select most from room) as most, count(*) over () as keys
+  select turns.*, ((select most from room) - row_number() over (order by turn)) / count(*) over () + 1 as share
     from turns where priority = (select min(priority) from turns)
 ), picked as materialized (
   select id, key, turn, rest, row_number() over (partition by key order by run_at, id) as nth
@@ -79,6 +79,6 @@
        where name = $1 and priority = served.priority and limit_key = served.key and run_at <= now()
          and (run_at, id) > (served.last, served.last_id) and id <> all($22)
          and ordering_key is null and claim is null and attempts < max_attempts
-         order by run_at, id limit least((most + keys - 1) / keys, rest) for update skip locked
+         order by run_at, id limit least(share, rest) for update skip locked
     ) job
 )
