@@ -46,6 +46,10 @@ for features in --no-default-features "--features gate" "--features postgres" "-
   # shellcheck disable=SC2086
   cargo clippy --package punctual-jobs --all-targets $features --quiet -- -D warnings
 done
+# Each set of features has its own pages, and a link leads nowhere if it names what another set has.
+for features in "" gate metrics; do
+  RUSTDOCFLAGS="-D warnings" cargo doc --package punctual-jobs --no-deps --no-default-features --features "$features" --quiet
+done
 for which in punctual-jobs punctual-thread-pool; do
   RUSTDOCFLAGS="-D warnings" cargo doc --package "$which" --no-deps --all-features --quiet
   RUSTDOCFLAGS="-D warnings" cargo doc --package "$which" --no-deps --all-features --document-private-items --quiet

@@ -83,7 +83,7 @@
 //!
 //! * None: definitions and the in-memory queue. It adds serde and serde_json to what punctual has.
 //! * `gate`: the gate, on PostgreSQL.
-//! * `postgres`: the queue on PostgreSQL, and the gate. It adds three crates to what the gate has, two of them for the calendar of [`Schedule`],
+//! * `postgres`: the queue on PostgreSQL, and the gate. It adds three crates to what the gate has, two of them for the calendar of `Schedule`,
 //!   and 59 in all; `docs/queue.md` says why.
 //! * `metrics`: the counts of a queue, for the recorder of the crate `metrics` that the program has.
 //! * `tls`: encrypted connections for the queue, by rustls.

@@ -205,8 +205,8 @@ impl Jobs {
     ///
     /// The trigger has to name moments of the wall clock, or machines would not agree on the ticks:
     /// [`aligned`](crate::aligned()), or `punctual::trigger::cron`. Its jitter is the same on each machine. The
-    /// database's clock decides when a tick has come: a machine whose clock is ahead keeps its ticks until then, for as long as the
-    /// [deadline](crate::Postgres::tick_deadline) says, and of one whose clock is behind the others have taken them. The name of the schedule is what the database knows
+    /// database's clock decides when a tick has come: a machine whose clock is ahead keeps its ticks until then, for as long as
+    /// `Postgres::tick_deadline` says, and of one whose clock is behind the others have taken them. The name of the schedule is what the database knows
     /// it by, in every program and every version of it: do not change it lightly, and give it to nothing else.
     ///
     /// The queue asks the trigger on a thread of its own, by the executor's clock. A tick is stored at its moment
@@ -214,8 +214,8 @@ impl Jobs {
     /// the trigger ends the schedule on this machine, and is one line on standard error.
     ///
     /// While the server cannot be asked, ticks are kept, as many as a thousand of each schedule, and each for an hour
-    /// unless [set](crate::Postgres::tick_deadline) otherwise. When the server is back those that were kept enqueue
-    /// one job. What could not be kept is told, and counted, by [`TicksLost`](crate::QueueEvent::TicksLost). Ticks
+    /// unless `Postgres::tick_deadline` says otherwise. When the server is back those that were kept enqueue
+    /// one job. What could not be kept is told, and counted, by `QueueEvent::TicksLost`. Ticks
     /// while no machine runs are not made up for.
     ///
     /// ```
@@ -302,7 +302,7 @@ impl Jobs {
     /// On PostgreSQL that is once over all machines. The machine that ran the last attempt calls it, or another one that
     /// handles jobs if that one has died, so set it in each of them. It is called a second time if the process dies,
     /// or loses its lease, after the call and before that is written down. A shutdown waits for it, for at most
-    /// the [request time-out](crate::Postgres::request_timeout); if it was not called by then another machine calls it,
+    /// `Postgres::request_timeout`; if it was not called by then another machine calls it,
     /// or this one when it is started again. In memory it is called unless the process ends before.
     ///
     /// Without this, such a job is one line on standard error.
