@@ -110,3 +110,22 @@ update @schema.gate g
 /// `$1` name, `$2` fencing token. Both raise an error if the token is not the last one.
 pub(super) const GUARD: &str = "select @schema.guard($1, $2)";
 pub(super) const FINISH: &str = "select @schema.finish($1, $2)";
+
+#[cfg(test)]
+mod tests {
+    /// Reads the statements from this file, so that it finds the one that is added next.
+    #[test]
+    fn each_statement_that_writes_waits_for_the_disk() {
+        let (statements, _) = include_str!("sql.rs").split_once("#[cfg(test)]").expect("this");
+        let texts = statements.split("pub(super) const ").skip(1);
+        let texts = texts.filter_map(|it| it.split_once("\";").map(|(text, _)| text));
+        let writes = |text: &&str| {
+            ["insert into ", "update ", "delete "].iter().any(|verb| text.contains(verb))
+        };
+        let writing: Vec<&str> = texts.filter(writes).collect();
+        assert!(writing.len() >= 6, "{writing:?}");
+        for text in writing {
+            assert!(text.contains("@durable"), "{text}");
+        }
+    }
+}
