@@ -241,7 +241,7 @@ impl Machine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use super::*;
@@ -254,7 +254,7 @@ mod tests {
         const NAME: &'static str = "mail";
     }
 
-    fn ended(how: How, begun: u32, may_be_written: bool) -> Ended {
+    pub(in crate::postgres) fn ended(how: How, begun: u32, may_be_written: bool) -> Ended {
         let job = Claimed {
             id: 1,
             claim: 7,

@@ -51,8 +51,11 @@ use crate::{
     queue::engine::NewJob,
 };
 
-/// How long before the server is asked again that could not be, or that a tick has not come for yet.
+/// How long before the server is asked again for a tick that has not come yet.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long at most before a server is asked again that could not be.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How many ticks of a schedule are kept.
 const KEPT_AT_MOST: usize = 1000;
@@ -136,7 +139,9 @@ impl Machine {
     /// Takes the ticks of a schedule until the queue is closed.
     async fn take_on(&self, schedule: &NotedSchedule) {
         // The error of the last question.
-        let (mut merged, mut error) = (0, None);
+        let (mut merged, mut error, mut pause) = (0, None, PAUSE);
+        // A longer one could outlast the deadline of a tick that was noted while the server was back.
+        let longest = LONGEST_PAUSE.min(self.settings.tick_deadline / 4).max(PAUSE);
         loop {
             let ticks = schedule.kept_since(self.settings.tick_deadline);
             self.tell_lost(schedule, error.as_deref());
@@ -146,15 +151,15 @@ impl Machine {
                     () = self.stop.cancelled() => break,
                 }
             }
-            let pause = match self.ask_for(schedule, &ticks).await {
+            pause = match self.ask_for(schedule, &ticks).await {
                 Ok(rows) => {
                     error = None;
                     let settle = |row| self.settle(schedule, row, &mut merged);
                     rows.first().map_or(PAUSE, settle).min(PAUSE)
                 }
                 Err(answer) => {
-                    error = Some(with_sources(&answer));
-                    PAUSE
+                    let is_first = error.replace(with_sources(&answer)).is_none();
+                    if is_first { PAUSE } else { longest.min(2 * pause) }
                 }
             };
             tokio::select! {

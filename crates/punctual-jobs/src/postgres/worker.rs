@@ -35,8 +35,10 @@ use super::{
 /// than many for one.
 const GATHERING: Duration = Duration::from_millis(1);
 
-/// How long an end waits that could not be written down.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long an end waits that could not be written down, at first and at most. It has its slot meanwhile, so this grows to no more: when
+/// the server is back, or the transaction that holds the job has ended, the slot is free within that time.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long nothing is claimed after the executor has refused what was, at first and at most.
 const FIRST_RESTRAINT: Duration = Duration::from_millis(100);
@@ -71,17 +73,20 @@ struct Worker {
 struct Later {
     ends: Vec<Ended>,
     at: Instant,
+    /// How long the next ones wait: twice as long each time, until none is left.
+    pause: Duration,
 }
 
 impl Later {
-    fn new() -> Self {
-        Self { ends: Vec::new(), at: Instant::now() }
+    fn new(pause: Duration) -> Self {
+        Self { ends: Vec::new(), at: Instant::now(), pause }
     }
 
-    /// Adds ends. If there was none, they wait for this pause.
-    fn put(&mut self, mut ends: Vec<Ended>, pause: Duration) {
+    /// Adds ends. If there was none, they wait, for a time between these two.
+    fn put(&mut self, mut ends: Vec<Ended>, first: Duration, longest: Duration) {
         if self.ends.is_empty() {
-            self.at = Instant::now() + pause;
+            self.at = Instant::now() + self.pause;
+            self.pause = if ends.is_empty() { first } else { longest.min(2 * self.pause) };
         }
         self.ends.append(&mut ends);
     }
@@ -101,8 +106,8 @@ pub(super) async fn work(machine: &Arc<Machine>) {
         is_full: false,
         running: JoinSet::new(),
         ended: Vec::new(),
-        left: Later::new(),
-        refused_ends: Later::new(),
+        left: Later::new(FIRST_PAUSE),
+        refused_ends: Later::new(machine.settings.heartbeat),
         token: None,
         restrained: None,
         restraint: FIRST_RESTRAINT,
@@ -192,8 +197,9 @@ impl Worker {
         ended.append(&mut self.refused_ends.take_due());
         // The first one is sent first.
         let (unwritten, claimed) = tokio::join!(machine.write(ended), self.look(free));
-        self.left.put(unwritten.soon, PAUSE);
-        self.refused_ends.put(unwritten.refused, machine.settings.heartbeat);
+        self.left.put(unwritten.soon, FIRST_PAUSE, LONGEST_PAUSE);
+        let heartbeat = machine.settings.heartbeat;
+        self.refused_ends.put(unwritten.refused, heartbeat, heartbeat);
         // If the answer came this late, or waited this long for the ends, the heartbeat may free its claims while their
         // runs go on. So the worker begins none of them; the heartbeat frees each that stays unknown for a lease.
         let is_late = self.sources.asked.elapsed() > machine.settings.lease / 2;
@@ -259,5 +265,34 @@ fn claimed_by(row: &Row) -> Claimed {
         key: row.get(6),
         tick: row.get(8),
         traceparent: row.get(9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{postgres::ending::tests::ended, run::Outcome};
+
+    fn unwritten() -> Ended {
+        ended(How::Ended(Outcome::Succeeded(None)), 1, false)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_waits_longer_each_time_that_it_cannot_be_written() {
+        let mut left = Later::new(FIRST_PAUSE);
+        for millis in [200, 400, 800, 1000, 1000] {
+            left.put(vec![unwritten()], FIRST_PAUSE, LONGEST_PAUSE);
+            assert_eq!(left.at - Instant::now(), Duration::from_millis(millis));
+            // The worker looks again for another reason, with another end and without.
+            left.put(vec![unwritten()], FIRST_PAUSE, LONGEST_PAUSE);
+            left.put(Vec::new(), FIRST_PAUSE, LONGEST_PAUSE);
+            tokio::time::advance(Duration::from_millis(millis) - Duration::from_millis(1)).await;
+            assert!(left.take_due().is_empty());
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(left.take_due().len(), 2);
+        }
+        left.put(Vec::new(), FIRST_PAUSE, LONGEST_PAUSE);
+        left.put(vec![unwritten()], FIRST_PAUSE, LONGEST_PAUSE);
+        assert_eq!(left.at - Instant::now(), FIRST_PAUSE, "all were written meanwhile");
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::mpsc::{self, Receiver, Sender},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use punctual::{Grace, ManualClock, ScheduledThreadPoolExecutor};
@@ -111,6 +111,27 @@ fn ticks_that_cannot_be_kept_are_counted() {
     let queue = fates.queue.clone();
     queue.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     fates.wait_for(&["lost"], 1110);
+}
+
+/// The trigger counts the questions by a sequence, which no rollback takes back.
+#[test]
+fn a_tick_that_cannot_be_taken_is_asked_for_less_and_less_often() {
+    let server = Server::start();
+    let clock = manual();
+    let executor = executor_on(&clock);
+    let mut fates = Fates::open(|| postgres(&executor, &server.url()));
+    server.sql(
+        "create sequence public.asked; create function public.refuse() returns trigger language plpgsql as $$ begin \
+         perform nextval('public.asked'); raise exception 'no'; end $$; \
+         create trigger refuse before insert or update on punctual.job_tick for each row execute function public.refuse()",
+    );
+    let asked = || server.value("select case when is_called then last_value else 0 end from asked");
+    let begun = Instant::now();
+    clock.run_for(SECOND);
+    wait_until("it is asked for four times", || asked().parse::<u64>().unwrap() >= 4);
+    assert!(begun.elapsed() >= (1 + 2 + 4) * SECOND, "after {:?}", begun.elapsed());
+    server.sql("drop trigger refuse on punctual.job_tick");
+    fates.wait_for(&["run"], 1);
 }
 
 /// The executor is driven, and its owner does not call it: nothing that it runs would note a tick.
