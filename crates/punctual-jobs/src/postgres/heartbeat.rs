@@ -33,14 +33,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::Row;
 
 use super::{
-    connection::{AskError, Param},
-    dead::Dead,
-    limiting,
-    machine::Machine,
-    refused::Picks,
-    settings::QueueEvent,
-    statements,
-    unanswered::Unanswered,
+    connection::AskError, dead::Dead, limiting, machine::Machine, refused::Picks,
+    settings::QueueEvent, statements, unanswered::Unanswered,
 };
 use crate::JobId;
 
@@ -103,17 +97,16 @@ pub(super) async fn beat_on(machine: Arc<Machine>) {
 
 impl Machine {
     /// The heartbeat before this took so long. The lease stands even if a part of this fails, and each part has its turn whatever became
-    /// of the others: the cause may be a single row, or a lock on a table. The claims come first, because no other machine frees those
+    /// of the others: the cause may be many rows that are refused, or a lock on a table. The claims come first, because no other machine frees those
     /// without an answer.
     async fn tidy(&self, rounds: u64, took: Duration, unanswered: &mut Unanswered) {
         self.expect(self.look_at_claims(unanswered).await);
         self.expect(self.look_at_workers(took).await);
         if rounds % 16 == 0 {
             let Dead { workers, untils } = self.watch.lock().dead();
-            let dead: [Param<'_>; 2] = [&workers, &untils];
-            self.expect(self.ask_all(&self.pulse, FORGET, &dead, MOST, drop).await);
+            self.expect(self.ask_all(FORGET, &[&workers, &untils], MOST, drop).await);
             if self.definitions.kinds.values().any(|kind| kind.limits.has_window()) {
-                self.expect(self.ask_all(&self.pulse, FORGET_BUCKETS, &[], MOST, drop).await);
+                self.expect(self.ask_all(FORGET_BUCKETS, &[], MOST, drop).await);
             }
         }
         self.expect(self.sweep().await);
@@ -187,14 +180,7 @@ impl Machine {
         let asked = self.watch.lock().ask();
         let answer = self.pulse.ask(statements::WORKERS, &[]).await;
         let mut watch = self.watch.lock();
-        match answer {
-            Ok(rows) => watch.look(&rows, asked, took),
-            Err(error) => {
-                watch.forget();
-                return Err(error);
-            }
-        }
-        Ok(())
+        answer.map(|rows| watch.look(&rows, asked, took)).inspect_err(|_| watch.forget())
     }
 
     /// Frees the jobs of dead workers.
@@ -209,6 +195,6 @@ impl Machine {
                 self.definitions.outcomes.note_lost(row.get(0), attempts);
             }
         };
-        self.ask_all(&self.pulse, picks, &[&DIED, &workers, &untils], MOST, note).await
+        self.ask_all(picks, &[&DIED, &workers, &untils], MOST, note).await
     }
 }

@@ -25,9 +25,9 @@ use crate::{HistoryFilter, JobId, JobOutcome, PastRun, queue::history::PAGE};
 const HISTORY: &str = include_str!("sql/history.sql");
 
 /// $1 for how many seconds runs are kept, $2 how many, $3 which not. One row: how many are gone.
-const PRUNE: &str = include_str!("sql/prune.sql");
+const PRUNE: Picks = (include_str!("sql/prune.sql"), "a run that is pruned,");
 
-const PRUNED_AT_MOST: i64 = 1000;
+const PRUNED_AT_MOST: usize = 1000;
 
 /// How often a machine looks for old runs: twenty times while a run is kept, within these bounds.
 const LOOKS: u32 = 20;
@@ -45,12 +45,10 @@ pub(super) async fn prune_on(machine: Arc<Machine>) {
     loop {
         if let Some(keep) = keep {
             // A century: what is longer is no interval of the server's.
-            machine
-                .prune((PRUNE, "a run that is pruned,"), &[&keep.as_secs_f64().min(3.2e9)])
-                .await;
+            machine.prune(PRUNE, &[&keep.as_secs_f64().min(3.2e9)]).await;
         }
         if has_results {
-            machine.prune((PRUNE_RESULTS, "the result of the job"), &[]).await;
+            machine.prune(PRUNE_RESULTS, &[]).await;
         }
         sleep(pause).await;
     }
@@ -59,9 +57,11 @@ pub(super) async fn prune_on(machine: Arc<Machine>) {
 impl Machine {
     /// Has rows removed until there are few. What fails is made up for by the next look.
     async fn prune(&self, picks: Picks, params: &[Param<'_>]) {
-        let is_full = |rows: &[Row]| rows.first().map(|row| row.get(0)) == Some(PRUNED_AT_MOST);
+        let is_full = |rows: &[Row]| {
+            rows.first().is_some_and(|row| row.get::<_, i64>(0) == PRUNED_AT_MOST as i64)
+        };
         loop {
-            match self.ask_in_parts(&self.ticking, picks, (params, &[]), 1000).await {
+            match self.ask_in_parts(&self.ticking, picks, (params, &[]), PRUNED_AT_MOST).await {
                 Ok((rows, is_all)) if !is_all || is_full(&rows) => {}
                 Err(error) if error.is_refusal() => return self.report_failure(&error),
                 _ => return,
@@ -72,13 +72,8 @@ impl Machine {
     pub(super) async fn past_runs(&self, filter: HistoryFilter) -> Result<Vec<PastRun>, AskError> {
         let job = filter.job.map(|id| id.0);
         let limit = i64::try_from(filter.limit.unwrap_or(PAGE)).unwrap_or(i64::MAX);
-        Ok(self
-            .looks
-            .ask(HISTORY, &[&job, &filter.kind, &filter.schedule, &filter.before, &limit])
-            .await?
-            .iter()
-            .map(past_run)
-            .collect())
+        let params: [Param<'_>; 5] = [&job, &filter.kind, &filter.schedule, &filter.before, &limit];
+        Ok(self.looks.ask(HISTORY, &params).await?.iter().map(past_run).collect())
     }
 }
 

@@ -10,11 +10,15 @@
 //! row is to blame. If it refuses the first row alone, the statement leaves this row out for a while: for a second at first, and for
 //! twice as long each time that the server refuses it again, up to a minute. The first refusal is reported.
 //!
+//! The caller asks again for the other rows. Before, this waits a millisecond for each row that the statement leaves out by then, so that many
+//! refused rows are no storm of questions. It waits ten at most, so that hundreds are left out before the first of them comes back, and the rows
+//! behind them have their turn. On the connection of the worker it does not wait, because the ends of runs would wait as well.
+//!
 //! Another machine may take the first row between two of these questions. Then this blames the wrong row, which waits for a second.
 
 use std::{collections::HashMap, time::Duration};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
 use super::{
@@ -29,6 +33,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How many rows a statement leaves out at most.
 const LEFT_OUT_AT_MOST: usize = 1000;
+
+/// How many milliseconds a statement waits at most for the rows that it leaves out.
+const LONGEST_WAIT: usize = 10;
 
 /// By statement and row: until when the statement leaves the row out, and how long that is.
 #[derive(Default)]
@@ -73,11 +80,11 @@ impl Machine {
     ) -> Result<(Vec<Row>, bool), AskError> {
         let left_out = self.refused.lock().left_out(statement);
         let (mut part, mut refusal) = (i64::try_from(most).unwrap_or(i64::MAX), None);
-        let whole = part;
+        let (whole, is_worker) = (part, std::ptr::eq(on, &self.work));
         let (error, rows) = loop {
             let params = [first, &[&part], last, &[&left_out]].concat();
             // On the connection of the worker the server plans once.
-            let answer = if std::ptr::eq(on, &self.work) {
+            let answer = if is_worker {
                 on.ask_prepared(statement, &params).await
             } else {
                 on.ask(statement, &params).await
@@ -102,22 +109,27 @@ impl Machine {
         if self.refused.lock().leave_out(statement, row.get(0)) {
             self.report_refused(what, row.get(0), &error);
         }
+        if !is_worker {
+            let millis = LONGEST_WAIT.min(1 + left_out.len()) as u64;
+            sleep(Duration::from_millis(millis)).await;
+        }
         Ok((Vec::new(), false))
     }
 
-    /// The same until there are no more, with nothing behind the limit.
+    /// The same on the connection of the heartbeat until there are no more, with nothing behind the limit. After a quarter of the time
+    /// between two heartbeats it asks no more: the others of its parts have their turns, and what is left has its own at the next one.
     pub(super) async fn ask_all(
         &self,
-        on: &Connection,
         picks: Picks,
         first: &[Param<'_>],
         most: usize,
         mut take: impl FnMut(Vec<Row>),
     ) -> Result<(), AskError> {
+        let begun = Instant::now();
         loop {
-            let (rows, is_all) = self.ask_in_parts(on, picks, (first, &[]), most).await?;
+            let (rows, is_all) = self.ask_in_parts(&self.pulse, picks, (first, &[]), most).await?;
             take(rows);
-            if is_all {
+            if is_all || begun.elapsed() > self.settings.heartbeat / 4 {
                 return Ok(());
             }
         }

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use super::{
     connection::AskError,
     machine::Machine,
+    refused::Picks,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
 use crate::{JobId, JobState, JobValue, QueueError, QueueFuture};
@@ -17,7 +18,8 @@ use crate::{JobId, JobState, JobValue, QueueError, QueueFuture};
 const STATE: &str = include_str!("sql/state.sql");
 
 /// $1 how many, $2 of which jobs not. One row: how many results are gone whose time is over.
-pub(super) const PRUNE_RESULTS: &str = include_str!("sql/prune_results.sql");
+pub(super) const PRUNE_RESULTS: Picks =
+    (include_str!("sql/prune_results.sql"), "the result of the job");
 
 impl Machine {
     pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {

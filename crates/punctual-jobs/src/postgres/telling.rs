@@ -74,7 +74,7 @@ impl Machine {
     pub(super) async fn finish_telling(&self) {
         let finish = async {
             self.tell_of_discarded().await?;
-            while self.telling.is_calling() {
+            while self.telling.jobs.lock().values().any(|told| !told.is_called) {
                 self.telling.ended.notified().await;
             }
             let _turn = self.telling.turn.lock().await;
@@ -92,10 +92,12 @@ impl Machine {
         }
         let forget = |written: Vec<Row>| {
             let mut jobs = self.telling.jobs.lock();
-            jobs.retain(|id, _| written.iter().all(|row| row.get::<_, i64>(0) != *id));
+            for row in written {
+                jobs.remove(&row.get(0));
+            }
         };
         let first: [Param<'_>; 3] = [&self.worker, &told, &attempts];
-        self.ask_all(&self.pulse, TOLD, &first, told.len(), forget).await
+        self.ask_all(TOLD, &first, told.len(), forget).await
     }
 
     fn begin_telling(&self, discarded: DiscardedJob) {
@@ -123,8 +125,7 @@ impl Drop for Call {
     fn drop(&mut self) {
         let telling = &self.machine.telling;
         if self.has_begun {
-            let told = Told { attempts: self.attempts, is_called: true };
-            telling.jobs.lock().insert(self.id, told);
+            telling.jobs.lock().insert(self.id, Told { attempts: self.attempts, is_called: true });
             self.machine.tell_soon();
         } else {
             telling.jobs.lock().remove(&self.id);

@@ -29,8 +29,4 @@ impl Telling {
         let told = jobs.iter().filter(|(_, told)| told.is_called);
         told.map(|(id, told)| (*id, told.attempts)).unzip()
     }
-
-    pub(super) fn is_calling(&self) -> bool {
-        self.jobs.lock().values().any(|told| !told.is_called)
-    }
 }

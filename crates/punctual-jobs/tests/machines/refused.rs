@@ -1,6 +1,9 @@
 //! A statement that the server refuses for one row of ten: the other nine go on, whichever statement it is.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::mpsc,
+    time::{Duration, Instant},
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{JobError, JobFilter, JobLimit, JobRun, JobStage, Jobs, PostgresQueue};
@@ -8,8 +11,10 @@ use punctual_jobs::{JobError, JobFilter, JobLimit, JobRun, JobStage, Jobs, Postg
 use crate::{
     kinds::Work,
     machine::{LEASE, postgres, sender},
-    support::{LONG, opened, receive_until, server::Server, wait_until},
+    support::{LONG, opened, receive, receive_until, server::Server, wait_until},
 };
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A statement, and how the server refuses it for the row with the number 3.
 struct Case {
@@ -303,4 +308,59 @@ fn an_end_is_refused_by_any_error_of_its_statement() {
     for code in CODES {
         end.refuses_one_of_ten(&server, code);
     }
+}
+
+/// Refuses each row of a table that this condition names.
+fn refuse(server: &Server, when: &str, table: &str, condition: &str, before: &str) {
+    server.sql(&format!(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin if {condition} then {before} \
+         raise exception 'kept'; end if; return old; end $$; \
+         create trigger refuse before {when} on punctual.{table} for each row execute function public.refuse()"
+    ));
+}
+
+#[test]
+fn thousands_of_rows_that_are_refused_to_one_part_of_a_heartbeat_keep_no_other_from_its_turn() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let jobs = (0..3000).map(|number| Work { number, millis: 0 });
+    let sender = sender(&executor, &server.url());
+    sender.enqueue_all(jobs.map(|work| sender.now(work))).unwrap();
+    // A job of which a process that has died was to tell, and many that it had claimed.
+    server.sql(
+        "update punctual.job set attempts = 1, worker = 'dead 1', \
+         claim = case when id > 1 then nextval('punctual.job_claim') end, \
+         max_attempts = case when id > 1 then 9 else 1 end, untold = id = 1",
+    );
+    let is_swept = "old.claim is not null and old.worker = 'dead 1'";
+    refuse(&server, "update", "job", is_swept, "perform pg_sleep(0.005);");
+    let (tell, told) = mpsc::channel();
+    let _queue = opened(|| {
+        let tell = tell.clone();
+        let jobs = plain(Jobs::new()).on_discarded(move |job| tell.send(job.id).unwrap_or(()));
+        jobs.open(postgres(&executor, &server.url()).lease(4 * SECOND).heartbeat(SECOND))
+    });
+    receive(&told, "it is told of the discarded job");
+}
+
+#[test]
+fn the_other_rows_are_asked_for_again_after_pauses_that_grow() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    sender(&executor, &server.url());
+    server.sql("insert into punctual.job_result select i, '1', now() - interval '1 day' from generate_series(1, 40) i");
+    refuse(&server, "delete", "job_result", "true", "");
+    let begun = Instant::now();
+    let (say, said) = mpsc::channel();
+    let _queue = opened(|| {
+        let say = say.clone();
+        let settings = postgres(&executor, &server.url());
+        let settings = settings.on_event(move |event| drop(say.send(event.to_string())));
+        returning(Jobs::new()).open(settings)
+    });
+    for number in 1..=40 {
+        receive_until(&said, &format!("row {number}"), |event: &String| event.contains("kept"));
+    }
+    // The first row that is refused is followed by a millisecond, the next one by two, and the tenth and all others by ten.
+    assert!(begun.elapsed() >= Duration::from_millis(45 + 30 * 10), "{:?}", begun.elapsed());
 }
