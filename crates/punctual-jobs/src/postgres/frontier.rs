@@ -44,8 +44,8 @@ pub(super) struct Mark {
 pub(super) struct Frontier {
     /// By name and priority, the last job that was claimed.
     marks: HashMap<(String, i32), Mark>,
-    /// By priority, when a look began that has left none of its jobs.
-    seen: [Option<Instant>; 3],
+    /// By name and priority, when a look began that has left none of its jobs.
+    seen: HashMap<(String, i32), Instant>,
 }
 
 /// When a look may be whole.
@@ -93,7 +93,7 @@ pub(super) struct Begins {
 
 impl Frontier {
     pub(super) fn new() -> Self {
-        Self { marks: HashMap::new(), seen: [None; 3] }
+        Self { marks: HashMap::new(), seen: HashMap::new() }
     }
 
     /// Returns where a statement begins for these kinds, or limit keys of one kind, and priorities.
@@ -101,28 +101,28 @@ impl Frontier {
         let now = Instant::now();
         let mut begins = Begins::default();
         for priority in priorities {
-            let age = self.seen[level(*priority)].filter(|_| !is_whole);
             for name in names {
-                let mark = self.marks.get(&((*name).to_owned(), *priority));
-                let mark = mark.filter(|_| !is_whole);
-                begins.names.push((*name).to_owned());
+                let key = ((*name).to_owned(), *priority);
+                let mark = self.marks.get(&key).filter(|_| !is_whole);
+                let seen = self.seen.get(&key).filter(|_| !is_whole);
+                begins.names.push(key.0);
                 begins.priorities.push(*priority);
                 begins.micros.push(mark.and_then(|mark| mark.micros));
                 begins.ids.push(mark.map_or(i64::MIN, |mark| mark.id));
-                begins.ages.push(age.map(|seen| (now - seen).as_secs_f64()));
+                begins.ages.push(seen.map(|seen| (now - *seen).as_secs_f64()));
             }
         }
         begins
     }
 
-    /// Notes what a statement of a look has claimed that was asked at this moment: the jobs by name and priority. It has left no job if it has
-    /// claimed fewer than it might.
+    /// Notes what a statement of a look has claimed that was asked at this moment: the jobs by name and priority. Of some names it has
+    /// left no job that it might have claimed.
     pub(super) fn note(
         &mut self,
         (begins, is_whole): (&Begins, bool),
         asked: Instant,
         claimed: impl Iterator<Item = ((String, i32), Mark)>,
-        has_left_none: bool,
+        has_left_none: impl Fn(&str) -> bool,
     ) {
         let mut last = HashMap::new();
         for (name, mark) in claimed {
@@ -131,26 +131,24 @@ impl Frontier {
         }
         for (name, mark) in last {
             // There may be more behind a job that lay before the frontier: it goes back there.
-            let goes_back = is_whole && !has_left_none;
+            let goes_back = is_whole && !has_left_none(&name.0);
             if goes_back {
-                self.seen[level(name.1)] = None;
+                self.seen.remove(&name);
             }
             let before = self.marks.get(&name).copied().filter(|_| !goes_back);
             self.marks.insert(name, before.map_or(mark, |before| before.max(mark)));
         }
-        if has_left_none {
-            begins.priorities.iter().for_each(|it| self.seen[level(*it)] = Some(asked));
+        let all = begins.names.iter().zip(&begins.priorities);
+        for (name, priority) in all.filter(|(name, _)| has_left_none(name)) {
+            self.seen.insert((name.clone(), *priority), asked);
         }
     }
 
     /// Forgets the jobs of other names.
     pub(super) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
         self.marks.retain(|(name, _), _| is_kept(name));
+        self.seen.retain(|(name, _), _| is_kept(name));
     }
-}
-
-fn level(priority: i32) -> usize {
-    usize::try_from(priority + 1).unwrap_or(0).min(2)
 }
 
 #[cfg(test)]
@@ -178,7 +176,7 @@ mod tests {
             let (begins, asked) = (frontier.begins(&KINDS, &LEVELS, is_whole), Instant::now());
             tokio::time::advance(Duration::from_secs(1)).await;
             let claimed = claimed.iter().map(|micros| (("kind".to_owned(), 0), mark(*micros)));
-            frontier.note((&begins, is_whole), asked, claimed, !is_full);
+            frontier.note((&begins, is_whole), asked, claimed, |_| !is_full);
             looks.end(is_whole, asked.elapsed(), is_full)
         }
 

@@ -79,7 +79,7 @@ impl Standing {
 
 /// A claim for each job that was picked, and tokens for them, and the row that says the rest.
 macro_rules! claiming {
-    ($picking:literal, $kind_waits:expr, $key_waits:expr, $has_left_none:expr, $keys:expr) => {
+    ($picking:literal, $kind_waits:expr, $key_waits:expr, $emptied:expr, $keys:expr) => {
         concat!(
             "with recursive ",
             include_str!("sql/room.sql"),
@@ -101,11 +101,11 @@ macro_rules! claiming {
   union all
   select 2000 from gate where not is_open
 )
-select *, null::int8, null::int8[], null::int8, null, false, false, null::text[] from claimed
+select *, null::int8, null::int8[], null::int8, null, null::text[], false, null::text[] from claimed
 union all
 select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, null::int4, null::int8,
   (select min(micros) from wait), claims, last, pg_backend_pid() || ' ' || pg_postmaster_start_time(), ",
-            $has_left_none,
+            $emptied,
             ", (select count(*) > 0 and (count(*) < (select most from room) or coalesce($8, $10) is not null) from claimed), ",
             $keys,
             " from gate"
@@ -128,7 +128,7 @@ macro_rules! ordered_waits {
 ///
 /// The key with the highest `turn` was served last. The row without an id says after how many microseconds to look again, if there was
 /// no token or another machine was claiming jobs of this kind; which claims stand, up to which claim and of which session, if it has
-/// counted; whether no job without a limit key is left that might have been claimed; whether there may be more; and which
+/// counted; of which of these limit keys no job is left that might have been claimed; whether there may be more; and which
 /// limit keys it has found.
 pub(crate) const CLAIM_TURNS: &str = claiming!(
     "sql/turns.sql",
@@ -137,7 +137,7 @@ pub(crate) const CLAIM_TURNS: &str = claiming!(
     "(b.limit_key in (select key from waiting) or $19 and exists (
          select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
          and j.limit_key <> '' and due and ordering_key is null and claim is null and attempts < max_attempts))",
-    "$10 is null and (select most from room) > 0 and not exists (select from picked) and coalesce($7 > (select jobs from running where key = ''), true)",
+    "array(select key from emptied)",
     "array(select distinct key from keys where $20 > 0 union select key from arrived)"
 );
 

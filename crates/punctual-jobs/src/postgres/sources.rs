@@ -98,8 +98,8 @@ struct Source {
 #[derive(Default)]
 struct Given {
     rows: Vec<Row>,
-    /// No job without a limit key is left that might have been claimed.
-    has_left_none: bool,
+    /// The limit keys of which no job is left that might have been claimed.
+    emptied: Vec<String>,
     has_more: bool,
     /// The limit keys that were found.
     keys: Vec<String>,
@@ -230,7 +230,7 @@ impl Sources {
             self.marks = !is_all;
             let Some(row) = rows.first() else { continue };
             self.marks |= row.get::<_, i64>(0) == MARKED_AT_MOST as i64;
-            self.marked.note((&begins, is_whole), asked, std::iter::empty(), !self.marks);
+            self.marked.note((&begins, is_whole), asked, std::iter::empty(), |_| !self.marks);
             self.has_keyed |= row.get::<_, bool>(1);
             let found: Vec<i64> = row.get(2);
             let is_there =
@@ -299,7 +299,8 @@ impl Source {
             let name = (begins.names.get(place)?.clone(), *begins.priorities.get(place)?);
             Some((name, Mark { micros: row.get(11), id: row.get(0) }))
         });
-        self.frontier.note((&begins, claim.is_whole), asked, marks, is_all && rows.len() < more);
+        self.frontier
+            .note((&begins, claim.is_whole), asked, marks, |_| is_all && rows.len() < more);
         claim.rows.extend(rows);
         Ok(())
     }
@@ -321,14 +322,16 @@ impl Source {
                 &self.keys.age(),
             ];
             let given = self.ask_limited(limiting::CLAIM_TURNS, &behind, claim).await?;
-            let Some(Given { rows, has_left_none, has_more, keys }) = given else { break };
+            let Some(Given { rows, emptied, has_more, keys }) = given else { break };
             self.keys.learn(keys, is_whole, asked);
             self.frontier.keep(|key| self.keys.contains(key));
             let marks = rows.iter().filter(|row| self.keys.contains(row.get(10))).map(|row| {
                 let mark = Mark { micros: row.get(13), id: row.get(0) };
                 ((row.get(10), row.get(12)), mark)
             });
-            self.frontier.note((&begins, is_whole), asked, marks, has_left_none);
+            self.frontier.note((&begins, is_whole), asked, marks, |key| {
+                emptied.iter().any(|emptied| emptied == key)
+            });
             if let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) {
                 self.last_key = last.get(10);
             }
@@ -404,7 +407,7 @@ impl Source {
                 let again = again.map(|us| Duration::from_micros(us.try_into().unwrap_or(0)));
                 claim.look_again_after(again.map(|again| again.max(SOON)));
                 self.standing.note(row);
-                given.has_left_none = is_all && row.get(18);
+                given.emptied = row.get::<_, Option<_>>(18).filter(|_| is_all).unwrap_or_default();
                 given.has_more = row.get(19);
                 given.keys = row.get::<_, Option<_>>(20).unwrap_or_default();
             }

@@ -1,7 +1,7 @@
 , asked as materialized (
   select key, priority, id as last_id, least(now() - interval '1 second', greatest(
       coalesce(timestamptz '2000-01-01 00:00:00+00' + micros * interval '1 microsecond', '-infinity'),
-      now() - make_interval(secs => case when key = '' then age end))) as last
+      now() - make_interval(secs => age))) as last
     from unnest($14::text[], $15::int4[], $16::int8[], $17::int8[], $18::float8[]) as asked(key, priority, micros, id, age)
 ), levels as materialized (
   select distinct priority from asked order by priority
@@ -81,4 +81,8 @@
          and ordering_key is null and claim is null and attempts < max_attempts
          order by run_at, id limit least(share, rest) for update skip locked
     ) job
+), emptied as (
+  select distinct key from known
+   where $10 is null and (select count(*) from turns) < (select most from room) and not exists (select from turns where turns.key = known.key)
+     and coalesce($7 > (select jobs from running where running.key = known.key), true)
 )
