@@ -144,7 +144,7 @@ pub(crate) const CLAIM_TURNS: &str = claiming!(
 /// The same for the first jobs of ordering keys, $4 after which, $14 which jobs not. Fails as
 /// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does.
 pub(crate) const CLAIM_FIRST_LIMITED: &str =
-    claiming!("sql/first_limited.sql", ordered_waits!(), ordered_waits!(), "false", "null");
+    claiming!("sql/first_limited.sql", ordered_waits!(), ordered_waits!(), "null", "null");
 
 /// $1 how many, $2 which not: removes buckets that have been full for a while. One that is not there is full.
 pub(crate) const FORGET_BUCKETS: &str = include_str!("sql/forget_buckets.sql");
