@@ -78,6 +78,8 @@ pub(super) struct Database {
     pub(super) kind_locks: Vec<KindLock>,
     /// When the server was started: another moment after each outage, and in a standby.
     pub(super) started: Moment,
+    /// The connection whose statement is carried out.
+    pub(super) connection: usize,
     /// What has become of them and was not looked at.
     pub(super) changes: Vec<Change>,
     /// The numbers that are drawn: fencing tokens of gates, claims, and ids of jobs.
@@ -184,6 +186,11 @@ impl Database {
         self.ticks.roll_back_all();
         self.schedules.roll_back_all();
         self.buckets.roll_back_all();
+    }
+
+    /// Returns the name of the session whose statement is carried out.
+    pub(super) fn session(&self) -> String {
+        format!("{} {}", self.connection, self.started)
     }
 
     pub(super) fn has(&self, fault: Fault) -> bool {

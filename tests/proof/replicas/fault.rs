@@ -23,6 +23,8 @@ pub(super) enum Fault {
     ClaimWithoutALease,
     /// A second job of an ordering key is claimed.
     ClaimASecondOfAKey,
+    /// A job that became due more than a second ago is not marked.
+    MarkNothingOld,
     /// The jobs of a kind with a limit are counted while another claim of the kind is under way.
     CountWithoutTheLock,
     /// A count of the jobs of a kind with a limit leaves out those that ran at the count before it.
@@ -87,6 +89,7 @@ impl Fault {
         Self::ClaimWithoutLookingAtTheClock,
         Self::ClaimWithoutALease,
         Self::ClaimASecondOfAKey,
+        Self::MarkNothingOld,
         Self::CountWithoutTheLock,
         Self::ForgetWhatStood,
         Self::TrustTheCountOfAnotherServer,

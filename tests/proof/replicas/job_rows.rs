@@ -531,20 +531,32 @@ impl JobStatement<'_> {
 
     fn mark_due(&mut self) -> Answer {
         let now = self.database.now;
-        let marked = self.unlocked(|_, row| {
+        let most = self.parameters.int8(2) as usize;
+        let unlimited: Vec<_> = self.parameters.texts(4).into_iter().flatten().collect();
+        let left_out = self.parameters.int8s(5);
+        let age = self.parameters.span_or_null(3);
+        let age = age.or_else(|| self.database.has(Fault::MarkNothingOld).then_some(0));
+        let since = age.map_or(Moment::MIN, |age| now - age.max(1_000_000));
+        let is_in_time = |row: &JobRow| row.waits() && (since..=now).contains(&row.run_at);
+        let mut marked = self.unlocked(|id, row| {
             (row.ordering_key.is_some() || !row.limit_key.is_empty())
-                && row.waits()
+                && is_in_time(row)
                 && !row.due
-                && row.run_at <= now
+                && !left_out.contains(&id)
         });
+        marked.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));
+        marked.truncate(most);
+        let mut has_keyed = false;
         for &id in &marked {
-            self.change(id, |row| row.due = true);
+            has_keyed |= !self.change(id, |row| row.due = true).limit_key.is_empty();
         }
-        let is_keyed = |id: &i64, row: &JobRow| {
-            (row.due && row.waits() && row.ordering_key.is_none() || marked.contains(id))
+        let is_keyed = |row: &JobRow| {
+            unlimited.contains(&row.name)
+                && is_in_time(row)
+                && row.ordering_key.is_none()
                 && !row.limit_key.is_empty()
         };
-        let has_keyed = self.database.jobs.rows().iter().any(|(id, row)| is_keyed(id, row));
+        has_keyed |= self.database.jobs.rows().values().any(is_keyed);
         let marked_now = Value::Int8(marked.len() as i64);
         let row = vec![marked_now, Value::Bool(has_keyed), Value::Int8s(self.levels())];
         Answer { writes: !marked.is_empty(), ..Answer::row(row) }

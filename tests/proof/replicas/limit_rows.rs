@@ -5,6 +5,8 @@
 //! A turn that another claim has and has not committed is refused at once, as if that had been committed; and a bucket
 //! that another claim has written is one that is skipped.
 
+use std::collections::BTreeSet;
+
 use super::{
     database::{Answer, Database, Moment},
     fault::Fault,
@@ -28,14 +30,52 @@ struct Asked {
     /// How many of the kind may run at once, and how many of each limit key.
     at_once: Option<i32>,
     key_at_once: Option<i32>,
-    /// Which claims stood at the last count of the worker's, up to which claim, and at which server.
-    known: Vec<i64>,
+    /// Which claims stood at the last count of the worker's, up to which claim, and in which session.
+    stood: Vec<i64>,
     up_to: i64,
-    server: Option<Moment>,
+    session: Option<String>,
     bucket: Bucket,
     key_bucket: Bucket,
-    /// The priorities of jobs without an ordering key, and behind which place those without a limit key are looked for.
-    levels: Vec<(i16, (Moment, i64))>,
+    /// The jobs that are left out.
+    left_out: Vec<i64>,
+    /// What is asked of jobs without an ordering key; `None` of the others.
+    turns: Option<AskedTurns>,
+}
+
+/// What a claim asks of jobs without an ordering key.
+struct AskedTurns {
+    /// The limit keys that the machine knows, the empty one among them.
+    behind: Vec<Behind>,
+    /// It goes from key to key through all jobs that are due.
+    is_whole: bool,
+    /// How many keys of all it says at most.
+    told_at_most: usize,
+    /// The keys of jobs that became due within this time, by priority.
+    arrived: Vec<(String, i16)>,
+}
+
+/// Behind which job of a limit key and a priority a claim begins.
+#[derive(Clone)]
+struct Behind {
+    key: String,
+    priority: i16,
+    last: (Moment, i64),
+}
+
+/// A limit key of which a job can begin.
+struct Turn {
+    priority: i16,
+    key: String,
+    /// How many jobs of it may begin.
+    rest: Option<i64>,
+    /// Its jobs that can begin.
+    ids: Vec<i64>,
+}
+
+/// What a claim says of limit keys.
+struct SaidKeys {
+    emptied: Vec<String>,
+    found: Vec<String>,
 }
 
 /// The lock of a kind.
@@ -64,7 +104,6 @@ struct Picked {
     id: i64,
     limit_key: String,
     turn: i64,
-    level: i64,
     /// Which one of its limit key it is, from 1 on.
     nth: i64,
 }
@@ -88,13 +127,18 @@ impl Asked {
             last: parameters.text(4),
             at_once: parameters.int4_or_null(5),
             key_at_once: parameters.int4_or_null(7),
-            known: parameters.int8s(6),
+            stood: parameters.int8s(6),
             up_to: parameters.int8(12),
-            server: parameters.int8_or_null(13),
+            session: parameters.text_or_null(13),
             bucket: bucket(8),
             key_bucket: bucket(10),
-            levels: Vec::new(),
+            left_out: Vec::new(),
+            turns: None,
         }
+    }
+
+    fn has_window(&self) -> bool {
+        self.bucket.is_some() || self.key_bucket.is_some()
     }
 
     fn kind_bucket(&self) -> Option<BucketKey> {
@@ -105,6 +149,29 @@ impl Asked {
     fn bucket_of(&self, limit_key: &str) -> Option<BucketKey> {
         let (burst, gap) = self.key_bucket?;
         Some((self.name.clone(), true, limit_key.to_owned(), burst, gap))
+    }
+}
+
+impl AskedTurns {
+    /// Returns the priorities, in their order.
+    fn levels(&self) -> BTreeSet<i16> {
+        self.behind.iter().map(|behind| behind.priority).collect()
+    }
+
+    fn behind(&self, key: &str, priority: i16) -> Option<&Behind> {
+        self.behind.iter().find(|it| it.key == key && it.priority == priority)
+    }
+
+    /// Returns the keys that the claim knows without going through all jobs that are due.
+    fn known(&self) -> Vec<Behind> {
+        let asked = self.behind.iter().filter(|it| it.key.is_empty() || !self.is_whole).cloned();
+        let new = self.arrived.iter().filter(|(key, level)| self.behind(key, *level).is_none());
+        let new = new.map(|(key, priority)| Behind {
+            key: key.clone(),
+            priority: *priority,
+            last: (Moment::MIN, 0),
+        });
+        asked.chain(new).collect()
     }
 }
 
@@ -154,22 +221,55 @@ impl Database {
 impl JobStatement<'_> {
     /// `CLAIM_TURNS`
     pub(super) fn claim_turns(&mut self) -> Answer {
-        let priorities = self.parameters.int4s(14).into_iter().map(|it| it as i16);
-        let levels = priorities.zip(self.frontiers(15)).collect();
-        let asked = Asked { levels, ..Asked::read(self.parameters) };
+        let asked = Asked {
+            turns: Some(self.asked_turns()),
+            left_out: self.parameters.int8s(22),
+            ..Asked::read(self.parameters)
+        };
         let gate = self.gate(&asked);
-        let picked = self.in_turn(&asked, &gate);
-        let has_rest = self.rest(&asked, &gate, "").is_none_or(|rest| rest > 0);
-        let has_left_none = gate.room > 0 && picked.is_empty() && has_rest;
-        self.claim_picked(&asked, &gate, &picked, has_left_none)
+        let turns = self.turns(&asked, &gate);
+        let said = self.said_keys(&asked, &gate, &turns);
+        let picked = in_turn(&gate, turns);
+        self.claim_picked(&asked, &gate, &picked, said)
     }
 
     /// `CLAIM_FIRST_LIMITED`
     pub(super) fn claim_first_limited(&mut self) -> Answer {
-        let asked = Asked::read(self.parameters);
+        let left_out = self.parameters.int8s(14);
+        let asked = Asked { left_out, ..Asked::read(self.parameters) };
         let gate = self.gate(&asked);
         let picked = self.first_of_keys(&asked, &gate);
-        self.claim_picked(&asked, &gate, &picked, false)
+        self.claim_picked(&asked, &gate, &picked, None)
+    }
+
+    fn asked_turns(&self) -> AskedTurns {
+        let keys = self.parameters.texts(14).into_iter().flatten();
+        let places = keys.zip(self.parameters.int4s(15)).zip(self.frontiers(16));
+        let behind = places
+            .map(|((key, priority), last)| Behind { key, priority: priority as i16, last })
+            .collect();
+        let is_whole = self.parameters.bool(19);
+        let told_at_most = self.parameters.int8(20) as usize;
+        let mut turns = AskedTurns { behind, is_whole, told_at_most, arrived: Vec::new() };
+        if !is_whole {
+            let levels = turns.levels().into_iter();
+            turns.arrived = levels.flat_map(|level| self.arrived(level)).collect();
+        }
+        turns
+    }
+
+    /// Returns the limit keys of a priority whose jobs have become due a short while ago.
+    fn arrived(&self, priority: i16) -> BTreeSet<(String, i16)> {
+        let (name, now) = (self.parameters.text(1), self.database.now);
+        let since = now - self.parameters.span(21);
+        let jobs = self.database.of_kind(&name).map(|(_, row)| row);
+        let mut new: Vec<_> = jobs
+            .filter(|row| row.priority == priority && !row.limit_key.is_empty())
+            .filter(|row| row.waits() && row.ordering_key.is_none())
+            .filter(|row| row.run_at > since && row.run_at <= now)
+            .collect();
+        new.sort_by_key(|row| row.run_at);
+        new.into_iter().take(1000).map(|row| (row.limit_key.clone(), priority)).collect()
     }
 
     /// Returns what the claim comes to at the lock of its kind: it shares the lock if the limit cannot bind, and counts otherwise.
@@ -195,21 +295,20 @@ impl JobStatement<'_> {
 
     /// Whether the machines have no more slots than the limits allow.
     fn may_share(&self, asked: &Asked) -> bool {
-        let has_windows = asked.bucket.is_some() || asked.key_bucket.is_some();
         let least = asked.at_once.into_iter().chain(asked.key_at_once).min();
         let slots: i64 = self.database.workers.rows().values().map(|row| row.slots).sum();
         let is_known = !self.database.workers.rows().is_empty();
         let fits = |least: i32| is_known && slots <= i64::from(least);
         let blind = self.database.has(Fault::ShareWithoutLookingAtTheSlots);
-        !has_windows && least.is_some_and(|least| fits(least) || blind)
+        !asked.has_window() && least.is_some_and(|least| fits(least) || blind)
     }
 
     /// Returns the claims of the kind that stand, with their limit keys: those that stood at the last count, and those after it.
     fn standing_claims(&self, asked: &Asked) -> Vec<(i64, String)> {
         let trusts = self.database.has(Fault::TrustTheCountOfAnotherServer);
-        let is_of_this = asked.server == Some(self.database.started) || trusts;
+        let is_of_this = asked.session == Some(self.database.session()) || trusts;
         let (known, up_to) =
-            if is_of_this { (&asked.known[..], asked.up_to) } else { (&[][..], 0) };
+            if is_of_this { (&asked.stood[..], asked.up_to) } else { (&[][..], 0) };
         let forgets = self.database.has(Fault::ForgetWhatStood);
         let ended_too = self.database.has(Fault::CountAClaimThatHasEnded);
         let claims = self.database.of_kind(&asked.name).filter_map(|(_, row)| {
@@ -228,69 +327,79 @@ impl JobStatement<'_> {
         left.into_iter().chain(tokens).min()
     }
 
-    /// Returns the jobs of a limit key that wait without an ordering key and are due, and that no transaction has locked.
-    fn waiting(
-        &self,
-        asked: &Asked,
-        (priority, frontier): (i16, (Moment, i64)),
-        limit_key: &str,
-    ) -> Vec<i64> {
-        let now = self.database.now;
-        let mut ids = self.unlocked(|id, row| {
-            row.name == asked.name
-                && row.waits()
-                && row.ordering_key.is_none()
-                && (row.priority, row.limit_key.as_str()) == (priority, limit_key)
-                && row.run_at <= now
-                && (!limit_key.is_empty() || (row.run_at, id) > frontier)
-        });
-        ids.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));
-        ids
+    /// Returns whether a job waits for a claim without an ordering key, is due and lies behind this one.
+    fn is_behind(&self, asked: &Asked, behind: &Behind, id: i64, row: &JobRow) -> bool {
+        row.name == asked.name
+            && row.waits()
+            && row.ordering_key.is_none()
+            && (row.priority, &row.limit_key) == (behind.priority, &behind.key)
+            && row.run_at <= self.database.now
+            && (row.run_at, id) > behind.last
     }
 
-    /// Returns the limit keys of a priority in the order of their turns.
-    fn turns(&self, asked: &Asked, priority: i16) -> Vec<String> {
+    /// Returns the limit keys of jobs without an ordering key that are marked as due.
+    fn due_keys(&self, asked: &Asked, priority: i16) -> BTreeSet<String> {
         let rows = self.database.of_kind(&asked.name).map(|(_, row)| row);
-        let mut keys: Vec<_> = rows
-            .filter(|row| row.priority == priority && row.ordering_key.is_none())
+        rows.filter(|row| row.priority == priority && row.ordering_key.is_none())
             .filter(|row| row.waits() && row.due && !row.limit_key.is_empty())
             .map(|row| row.limit_key.clone())
-            .chain([String::new()])
-            .collect();
-        keys.sort();
-        keys.dedup();
-        let after = keys.iter().position(|key| !key.is_empty() && *key > asked.last);
-        keys.rotate_left(after.unwrap_or(0));
-        keys
+            .collect()
     }
 
-    fn in_turn(&self, asked: &Asked, gate: &Gate) -> Vec<Picked> {
-        for (place, level) in (1..).zip(asked.levels.iter().copied()) {
-            let turns = self.turns(asked, level.0).into_iter().filter_map(|key| {
-                let rest = self.rest(asked, gate, &key);
-                let ids = self.waiting(asked, level, &key);
-                (rest.is_none_or(|rest| rest > 0) && !ids.is_empty()).then_some((key, rest, ids))
+    /// Returns the limit keys of a priority in the order of their turns, from the last one that was served on and round.
+    fn in_order(&self, asked: &Asked, turns: &AskedTurns, priority: i16) -> Vec<String> {
+        let mut keys = if turns.is_whole {
+            let mut keys = self.due_keys(asked, priority);
+            keys.insert(String::new());
+            keys
+        } else {
+            let known = turns.known().into_iter().filter(|it| it.priority == priority);
+            known.map(|it| it.key).collect()
+        };
+        let first = keys.iter().find(|key| **key > asked.last).cloned();
+        let behind = first.map_or_else(BTreeSet::new, |first| keys.split_off(&first));
+        behind.into_iter().chain(keys).collect()
+    }
+
+    /// Returns the limit keys of which a job can begin, in the order of their turns.
+    fn turns(&self, asked: &Asked, gate: &Gate) -> Vec<Turn> {
+        let Some(turns) = &asked.turns else { return Vec::new() };
+        let levels = turns.levels().into_iter();
+        let keys = levels.flat_map(|priority| {
+            let keys = self.in_order(asked, turns, priority).into_iter();
+            keys.map(move |key| (priority, key))
+        });
+        let can_begin = keys.filter_map(|(priority, key)| {
+            let rest = self.rest(asked, gate, &key);
+            let behind = turns.behind(&key, priority).cloned().unwrap_or(Behind {
+                key: key.clone(),
+                priority,
+                last: (Moment::MIN, 0),
             });
-            let turns: Vec<_> = turns.take(gate.room).collect();
-            if turns.is_empty() {
-                continue;
-            }
-            let share = gate.room.div_ceil(turns.len());
-            let mut picked = Vec::new();
-            for (turn, (key, rest, ids)) in turns.into_iter().enumerate() {
-                let most = share.min(rest.map_or(share, |rest| rest as usize));
-                picked.extend(ids.into_iter().take(most).enumerate().map(|(nth, id)| Picked {
-                    id,
-                    limit_key: key.clone(),
-                    turn: turn as i64 + 1,
-                    level: place,
-                    nth: nth as i64 + 1,
-                }));
-            }
-            picked.sort_by_key(|it| (it.nth, it.turn));
-            return picked;
-        }
-        Vec::new()
+            let mut ids = self.unlocked(|id, row| {
+                self.is_behind(asked, &behind, id, row) && !asked.left_out.contains(&id)
+            });
+            ids.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));
+            let is_such = rest.is_none_or(|rest| rest > 0) && !ids.is_empty();
+            is_such.then_some(Turn { priority, key, rest, ids })
+        });
+        can_begin.take(gate.room).collect()
+    }
+
+    /// Returns the limit keys of which no job is left that might have been claimed, and those that the claim has found.
+    fn said_keys(&self, asked: &Asked, gate: &Gate, can_begin: &[Turn]) -> Option<SaidKeys> {
+        let turns = asked.turns.as_ref()?;
+        let known: BTreeSet<_> = turns.known().into_iter().map(|it| it.key).collect();
+        let has_rest = |key: &str| self.rest(asked, gate, key).is_none_or(|rest| rest > 0);
+        let knows_emptied = asked.key_bucket.is_none() && can_begin.len() < gate.room;
+        let emptied = known.into_iter().filter(|key| {
+            knows_emptied && can_begin.iter().all(|turn| turn.key != *key) && has_rest(key)
+        });
+        let levels = turns.levels().into_iter();
+        let all = levels.flat_map(|level| self.due_keys(asked, level)).take(turns.told_at_most);
+        let arrived = turns.arrived.iter().map(|(key, _)| key.clone());
+        let found: BTreeSet<_> = all.chain(arrived).collect();
+        Some(SaidKeys { emptied: emptied.collect(), found: found.into_iter().collect() })
     }
 
     fn first_of_keys(&self, asked: &Asked, gate: &Gate) -> Vec<Picked> {
@@ -305,13 +414,14 @@ impl JobStatement<'_> {
             let runs = of_key().any(|(_, row)| row.claim.is_some());
             let has_room = self.rest(asked, gate, &row.limit_key).is_none_or(|rest| rest > 0);
             let may = row.name == name && row.run_at <= now && !runs && has_room;
+            let may = may && !asked.left_out.contains(id);
             may.then(|| (*id, row.limit_key.clone()))
         });
         for (id, limit_key) in firsts.take(gate.room).collect::<Vec<_>>() {
             if self.database.jobs.unlocked(&id).is_some() {
                 let before = picked.iter().filter(|it| it.limit_key == limit_key).count();
                 let nth = before as i64 + 1;
-                picked.push(Picked { id, limit_key, turn: 1, level: 1, nth });
+                picked.push(Picked { id, limit_key, turn: 1, nth });
             }
         }
         picked.sort_by_key(|it| it.nth);
@@ -324,7 +434,7 @@ impl JobStatement<'_> {
         asked: &Asked,
         gate: &Gate,
         picked: &[Picked],
-        has_left_none: bool,
+        said_keys: Option<SaidKeys>,
     ) -> Answer {
         let kind = self.database.locked(asked.kind_bucket().as_ref());
         let most = gate.room.min(kind.tokens.map_or(gate.room, |tokens| tokens as usize));
@@ -348,10 +458,10 @@ impl JobStatement<'_> {
             self.database.jobs.write(self.transaction, it.id, row.clone());
             rows.push(answered(it, row));
         }
-        let has_more = !rows.is_empty() && rows.len() < gate.room;
         let writes = !rows.is_empty();
+        let has_more = writes && (rows.len() < gate.room || asked.has_window());
         let wait = self.wait(asked, gate, !picked.is_empty(), writes);
-        rows.push(said(gate, self.database.started, wait, has_left_none, has_more));
+        rows.push(said(gate, self.database.session(), wait, has_more, said_keys));
         if writes {
             let (transaction, kind, is_shared) =
                 (self.transaction, asked.name.clone(), gate.is_shared);
@@ -394,34 +504,33 @@ impl JobStatement<'_> {
         if !gate.is_open {
             return Some(2_000);
         }
-        let has_windows = asked.bucket.is_some() || asked.key_bucket.is_some();
         let is_silent = self.database.has(Fault::SayNothingOfTheNextToken);
-        if !has_windows || is_claimed || !gate.may_claim || is_silent {
+        if !asked.has_window() || is_claimed || !gate.may_claim || is_silent {
             return None;
         }
         if is_picked { Some(5_000) } else { self.next_token(asked) }
     }
 
+    /// Whether a job waits for a token of the kind's bucket, or of the bucket of a key.
+    fn is_waited_for(&self, asked: &Asked, of_key: Option<&str>) -> bool {
+        let jobs = || self.database.of_kind(&asked.name).filter(|(_, row)| row.waits());
+        let Some(turns) = &asked.turns else {
+            return jobs().any(|(_, row)| row.ordering_key.is_some() && row.due);
+        };
+        let is_such = |key: &str| of_key.is_none_or(|it| it == key);
+        let is_waiting = turns.known().iter().any(|behind| {
+            is_such(&behind.key) && jobs().any(|(id, row)| self.is_behind(asked, behind, id, row))
+        });
+        let is_due = |(_, row): (i64, &JobRow)| {
+            let is_keyed = !row.limit_key.is_empty() && row.ordering_key.is_none();
+            is_keyed && row.due && is_such(&row.limit_key)
+        };
+        is_waiting || turns.is_whole && jobs().any(is_due)
+    }
+
     /// Returns after how many microseconds there is a token for a job that waits.
     fn next_token(&self, asked: &Asked) -> Option<i64> {
         let now = self.database.now;
-        let is_behind = |id: i64, row: &JobRow| {
-            asked.levels.iter().any(|(priority, frontier)| {
-                row.priority == *priority && (row.run_at, id) > *frontier && row.run_at <= now
-            })
-        };
-        let waits = |is_such: &dyn Fn(&JobRow) -> bool| {
-            self.database.of_kind(&asked.name).any(|(id, row)| {
-                let is_due = if asked.levels.is_empty() {
-                    row.ordering_key.is_some() && row.due
-                } else {
-                    let is_plain = row.limit_key.is_empty();
-                    let is_due = if is_plain { is_behind(id, row) } else { row.due };
-                    row.ordering_key.is_none() && is_due && is_such(row)
-                };
-                row.waits() && is_due
-            })
-        };
         let mut spans = Vec::new();
         for (bucket, tat) in self.database.buckets.rows() {
             let is_its = asked.kind_bucket().as_ref() == Some(bucket)
@@ -429,8 +538,8 @@ impl JobStatement<'_> {
             let span =
                 if bucket.1 { tat - now } else { ahead(Some(*tat), now, (bucket.3, bucket.4)) };
             let span = span - (bucket.3 - 1) * bucket.4;
-            let is_such = |row: &JobRow| !bucket.1 || row.limit_key == bucket.2;
-            if is_its && span > 0 && waits(&is_such) {
+            let of_key = bucket.1.then_some(bucket.2.as_str());
+            if is_its && span > 0 && self.is_waited_for(asked, of_key) {
                 spans.push(span);
             }
         }
@@ -438,13 +547,33 @@ impl JobStatement<'_> {
     }
 }
 
+/// Shares the room among the limit keys of the first priority, and returns their jobs.
+fn in_turn(gate: &Gate, mut turns: Vec<Turn>) -> Vec<Picked> {
+    let first = turns.iter().map(|turn| turn.priority).min();
+    turns.retain(|turn| Some(turn.priority) == first);
+    let served = turns.len();
+    let mut picked = Vec::new();
+    for (turn, Turn { key, rest, ids, .. }) in (1..).zip(turns) {
+        let share = (gate.room - turn) / served + 1;
+        let most = share.min(rest.map_or(share, |rest| rest as usize));
+        picked.extend((1..).zip(ids.into_iter().take(most)).map(|(nth, id)| Picked {
+            id,
+            limit_key: key.clone(),
+            turn: turn as i64,
+            nth,
+        }));
+    }
+    picked.sort_by_key(|it| (it.nth, it.turn));
+    picked
+}
+
 /// Returns the row that is no job.
 fn said(
     gate: &Gate,
-    started: Moment,
+    session: String,
     wait: Option<i64>,
-    has_left_none: bool,
     has_more: bool,
+    keys: Option<SaidKeys>,
 ) -> Vec<Value> {
     const NO_JOB: [Kind; 14] = [
         Kind::Int8,
@@ -459,18 +588,20 @@ fn said(
         Kind::Text,
         Kind::Text,
         Kind::Int8,
-        Kind::Int8,
+        Kind::Int4,
         Kind::Int8,
     ];
     let number = |value: Option<i64>| value.map_or(Value::Null(Kind::Int8), Value::Int8);
+    let (emptied, found) = keys.map(|keys| (keys.emptied, keys.found)).unzip();
     let mut row: Vec<_> = NO_JOB.into_iter().map(Value::Null).collect();
     row.extend([
         number(wait),
         Value::Int8s(gate.standing.iter().map(|(claim, _)| *claim).collect()),
         number(gate.last),
-        Value::Time(started),
-        Value::Bool(has_left_none),
+        Value::Text(session),
+        emptied.map_or(Value::Null(Kind::Texts), Value::Texts),
         Value::Bool(has_more),
+        found.map_or(Value::Null(Kind::Texts), Value::Texts),
     ]);
     row
 }
@@ -489,13 +620,14 @@ fn answered(it: &Picked, row: JobRow) -> Vec<Value> {
         Value::Null(Kind::Text),
         Value::Text(it.limit_key.clone()),
         Value::Int8(it.turn),
-        Value::Int8(it.level),
+        Value::Int4(row.priority.into()),
         Value::Int8(row.run_at),
         Value::Null(Kind::Int8),
         Value::Null(Kind::Int8s),
         Value::Null(Kind::Int8),
-        Value::Null(Kind::Time),
+        Value::Null(Kind::Text),
+        Value::Null(Kind::Texts),
         Value::Bool(false),
-        Value::Bool(false),
+        Value::Null(Kind::Texts),
     ]
 }

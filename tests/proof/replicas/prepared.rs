@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use super::wire::{Kind, Value};
 use crate::postgres::{Schema, claiming, limiting, schedule_texts, statements};
 
-use Kind::{Bool, Float8, Int4, Int8, Int8s, Text, Time};
+use Kind::{Bool, Float8, Int4, Int8, Int8s, Text, Texts, Time};
 
 /// The columns of each statement that the queue prepares.
 const COLUMNS: [(&str, &[Kind]); 11] = [
@@ -32,9 +32,9 @@ const COLUMNS: [(&str, &[Kind]); 11] = [
 const CLAIMED: [Kind; 10] = [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text];
 const CLAIMED_FROM: [Kind; 12] =
     [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Int8, Int8];
-const CLAIMED_BY_LIMIT: [Kind; 20] = [
-    Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Text, Int8, Int8, Int8, Int8,
-    Int8s, Int8, Time, Bool, Bool,
+const CLAIMED_BY_LIMIT: [Kind; 21] = [
+    Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Text, Int8, Int4, Int8, Int8,
+    Int8s, Int8, Text, Texts, Bool, Texts,
 ];
 
 /// The same, by the texts as they are sent.

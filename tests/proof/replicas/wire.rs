@@ -395,6 +395,7 @@ pub(super) enum Value {
     Float8(f64),
     Text(String),
     Int8s(Vec<i64>),
+    Texts(Vec<String>),
     /// In microseconds since the year 2000.
     Time(i64),
     Null(Kind),
@@ -408,6 +409,7 @@ pub(super) enum Kind {
     Float8,
     Text,
     Int8s,
+    Texts,
     Time,
 }
 
@@ -418,6 +420,7 @@ impl Kind {
             Self::Int8 => 20,
             Self::Int4 => 23,
             Self::Int8s => 1016,
+            Self::Texts => 1009,
             Self::Text => 25,
             Self::Float8 => 701,
             Self::Time => 1184,
@@ -434,6 +437,7 @@ impl Value {
             Self::Float8(_) => Kind::Float8,
             Self::Text(_) => Kind::Text,
             Self::Int8s(_) => Kind::Int8s,
+            Self::Texts(_) => Kind::Texts,
             Self::Time(_) => Kind::Time,
             Self::Null(kind) => *kind,
         };
@@ -447,23 +451,25 @@ impl Value {
             Self::Int8(value) | Self::Time(value) => value.to_be_bytes().to_vec(),
             Self::Float8(value) => value.to_be_bytes().to_vec(),
             Self::Text(value) => value.as_bytes().to_vec(),
-            Self::Int8s(values) => array(values),
+            Self::Int8s(values) => array(20, values.iter().map(|value| value.to_be_bytes())),
+            Self::Texts(values) => array(25, values.iter().map(String::as_bytes)),
             Self::Null(_) => return None,
         })
     }
 }
 
-/// Returns an array of one dimension.
-fn array(values: &[i64]) -> Vec<u8> {
-    let dimensions = i32::from(!values.is_empty());
-    let mut bytes: Vec<u8> = [dimensions, 0, 20].iter().flat_map(|it| it.to_be_bytes()).collect();
-    if !values.is_empty() {
+/// Returns an array of one dimension, whose elements are of this type.
+fn array<B: AsRef<[u8]>>(oid: i32, values: impl ExactSizeIterator<Item = B>) -> Vec<u8> {
+    let dimensions = i32::from(values.len() > 0);
+    let mut bytes: Vec<u8> = [dimensions, 0, oid].iter().flat_map(|it| it.to_be_bytes()).collect();
+    if values.len() > 0 {
         bytes.extend((values.len() as i32).to_be_bytes());
         bytes.extend(1_i32.to_be_bytes());
     }
     for value in values {
-        bytes.extend(8_i32.to_be_bytes());
-        bytes.extend(value.to_be_bytes());
+        let value = value.as_ref();
+        bytes.extend((value.len() as i32).to_be_bytes());
+        bytes.extend(value);
     }
     bytes
 }

@@ -117,6 +117,7 @@ impl World {
                     let process = self.sessions[session].process;
                     let mut ledger = self.shared.lock();
                     let transaction = ledger.begin_transaction();
+                    ledger.database.connection = session;
                     let mut answer = ledger.database.carry_out(transaction, &text, &parameters);
                     answer.is_prepared = is_prepared;
                     if is_prepared {
