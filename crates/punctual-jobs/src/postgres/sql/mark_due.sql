@@ -1,5 +1,5 @@
 with begins as materialized (
-  select coalesce(least(now() - interval '1 second', now() - make_interval(secs => $3)), '-infinity') as last
+  select case when $3::float8 is null then '-infinity' else now() - make_interval(secs => greatest($3, 1)) end as last
 ), picked as (
   select id from @schema.job
    where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due and run_at <= now()

@@ -6,7 +6,7 @@
 ), levels as materialized (
   select distinct priority from asked order by priority
 ), keys as materialized (
-  select key from levels cross join lateral (
+  select key from (values (-1::int2), (0::int2), (1::int2)) levels(priority) cross join lateral (
     with recursive walk(key) as (
       select min(limit_key) from @schema.job
        where name = $1 and priority = levels.priority and limit_key <> '' and due
