@@ -19,10 +19,6 @@ pub(super) const METERED: &str = "metered";
 /// How long a job may wait that might begin: some messages between the machines and the server, and another look of a machine.
 const SOON: Millis = 400;
 
-/// The same without a window, where slots may become full before a whole look has come to all limit keys. The next whole one finds
-/// the others, and follows after twenty times as long as that look has taken: some 60 ms, messages between the machine and the server.
-const SOON_AFTER_FULL_SLOTS: Millis = 1_500;
-
 impl Ledger {
     /// Looks at the claims that stand, after a commit.
     pub(super) fn look_at_limits(&mut self) {
@@ -72,12 +68,10 @@ impl Ledger {
                 && self.has_token(limits.key_window, |key| key == row.limit_key)
         });
         let ids: Vec<_> = rows.map(|(id, _)| *id).collect();
-        let has_window = limits.window.or(limits.key_window).is_some();
-        let soon = if has_window { SOON } else { SOON_AFTER_FULL_SLOTS };
         self.might_begin.retain(|id, _| ids.contains(id));
         for id in ids {
             let since = *self.might_begin.entry(id).or_insert(self.now);
-            if self.now - since > soon {
+            if self.now - since > SOON {
                 self.fail(|| format!("job {id} of metered waits, and there is room"));
             }
         }

@@ -395,8 +395,8 @@ impl JobStatement<'_> {
         let emptied = known.into_iter().filter(|key| {
             knows_emptied && can_begin.iter().all(|turn| turn.key != *key) && has_rest(key)
         });
-        let levels = turns.levels().into_iter();
-        let all = levels.flat_map(|level| self.due_keys(asked, level)).take(turns.told_at_most);
+        let levels = [-1, 0, 1].into_iter();
+        let all = levels.flat_map(|level| self.due_keys(asked, level)).take(3 * turns.told_at_most);
         let arrived = turns.arrived.iter().map(|(key, _)| key.clone());
         let found: BTreeSet<_> = all.chain(arrived).collect();
         Some(SaidKeys { emptied: emptied.collect(), found: found.into_iter().collect() })

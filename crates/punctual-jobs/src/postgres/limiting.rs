@@ -124,7 +124,7 @@ macro_rules! ordered_waits {
 /// $7 how many of each limit key may run at once or null, $8 and $9 how many tokens the kind's bucket has, and after how many
 /// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 up to which claim these are, $13 of which
 /// session, $14 to $18 limit keys, priorities, and behind which jobs of them, as in [`CLAIM`](super::claiming::CLAIM), $19 whether it looks at all
-/// limit keys, and not at these alone and those of the jobs that have become due in the last $21 seconds, $20 how many of all it says at most, $22 which jobs not: claims jobs without an ordering key.
+/// limit keys, and not at these alone and those of the jobs that have become due in the last $21 seconds, $20 of how many it says at most that they are there, $22 which jobs not: claims jobs without an ordering key.
 ///
 /// The key with the highest `turn` was served last. The row without an id says after how many microseconds to look again, if there was
 /// no token or another machine was claiming jobs of this kind; which claims stand, up to which claim and of which session, if it has

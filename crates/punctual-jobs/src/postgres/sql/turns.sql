@@ -16,7 +16,7 @@
         where name = $1 and priority = levels.priority and limit_key <> '' and limit_key > walk.key and due
         and ordering_key is null and claim is null and attempts < max_attempts) from walk where walk.key is not null
     ) select key from walk where key is not null
-  ) walk limit $20
+  ) walk limit 3 * $20
 ), arrived as materialized (
   select distinct priority, key from levels cross join lateral (
     select limit_key as key from @schema.job
