@@ -1,6 +1,6 @@
 //! Limits of kinds: how many jobs of a kind, or of one limit key of it, run at once, or begin in a window of time, over all machines.
 //!
-//! A limit is a value beside a kind's other settings, and what enforces it is beside each engine: slots and buckets in the tables
+//! A limit is a value beside a kind's other settings, and what enforces it is beside each engine: a count and buckets in the tables
 //! (`postgres/limiting.rs`), and lines and buckets in memory (`in_memory/slots.rs`, `in_memory/tokens.rs`). A kind
 //! without a limit has neither.
 

@@ -1,4 +1,4 @@
-//! The statements that claim jobs of a kind with a limit: as many as there are free slots, and the keys in turn.
+//! The statements that claim jobs of a kind with a limit: as many as the limit lets begin, and the keys in turn.
 //!
 //! # How many run
 //!
@@ -7,9 +7,9 @@
 //! counts no longer as soon as its claim ends, by whatever statement ends it, of whatever version.
 //!
 //! Two machines that counted at the same moment could both claim the last place. So a statement that claims has an advisory lock of the kind
-//! until it is committed, and counts once it has the lock. It must not count by what it saw when it began, which may be older than the
-//! lock. So the function `job_gate` locks and counts: each query in such a function sees what was committed
-//! before the query. If another machine has the lock, the statement claims nothing, and is asked again two milliseconds later. No
+//! until it is committed, and counts once it has the lock. What it saw when it began may be older than the
+//! lock, so it must not count by that. The function `job_gate` locks and counts, because each query in a function of the database sees what was
+//! committed before that query. If another machine has the lock, the statement claims nothing, and is asked again two milliseconds later. No
 //! statement waits.
 //!
 //! A limit cannot bind if the machines have no more slots than it allows, and then they share the lock and count nothing. Each
@@ -31,7 +31,8 @@
 //! Within one priority the limit keys take turns, and the jobs without one are a key like the others, the empty one. A
 //! statement goes from key to key in the index `job_turns`, from the one that was served last on and round, until it has as
 //! many keys as there is room for. Each of them gives its first jobs, and all of them equally many. So a statement looks past
-//! no jobs of a key whose slots are taken, however many wait: it looks once at each key.
+//! no jobs of a key that is full, however many wait: it looks once at each key. Between whole looks
+//! a machine goes through the keys that it [remembers](super::known_keys).
 //!
 //! If some keys have fewer jobs than their share, room is left, and the statement is asked again until it claims none. It
 //! claims jobs of one priority at a time, which is the first one of which a job can be claimed.

@@ -254,7 +254,7 @@ impl Postgres {
     }
 
     /// Sets how often the queue looks for jobs that have become due, whatever it has heard of; without this call each second. A job that
-    /// is enqueued does not wait for that, on whichever machine, nor does one whose ordering key or slot becomes free. A job of plain
+    /// is enqueued does not wait for that, on whichever machine, nor does one whose ordering key or limit becomes free. A job of plain
     /// SQL does unless its moment is after the next look.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.min(LONGEST);

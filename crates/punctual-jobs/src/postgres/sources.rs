@@ -18,7 +18,7 @@
 //!
 //! # Other machines
 //!
-//! If another machine takes the same turn or slot first, the claim fails, and the worker asks again a few times. If that does not help, the others
+//! If another machine takes the same turn first, the claim fails, and the worker asks again a few times. If that does not help, the others
 //! have taken what there was, and the server notifies this machine when one of their runs ends.
 
 use std::{sync::Arc, time::Duration};
@@ -145,7 +145,7 @@ impl Sources {
         }
     }
 
-    /// Whether one of these runs had a slot, which is free for the next job now.
+    /// Returns `true` if one of these runs was of a kind with a limit, so that another job of it may begin.
     pub(super) fn are_freed_by(&self, ended: &[Ended]) -> bool {
         let limited = || self.all.iter().filter(|source| source.which == Which::Turns);
         ended.iter().any(|ended| limited().any(|source| source.names[0] == ended.job.name))
@@ -357,7 +357,7 @@ impl Source {
             };
             let Some(rows) = rows else { return Ok(()) };
             let served = rows.iter().filter_map(|row| row.get::<_, Option<String>>(7)).max();
-            // Of some limit keys more jobs were found than there were slots for: there may be others.
+            // Of some limit keys more jobs were found than may begin: there may be others.
             let may_go_on = is_limited && !rows.is_empty();
             claim.rows.extend(rows);
             if claim.is_full() {

@@ -194,7 +194,7 @@ macro_rules! sweep {
 
 /// $1 error, $2 dead workers, $3 their moments, $4 how many, $5 which jobs not: fails the attempts of these workers, and of those
 /// that have left. Who [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
-/// told if one of them had an ordering key or a slot, for which another job may wait, and when the first of these jobs is due again.
+/// told if one of them had an ordering key or was of a kind with a limit, for which another job may wait, and when the first of these jobs is due again.
 pub(crate) const SWEEP: &str = sweep!("", "");
 
 /// The same, which writes each of these attempts into the history.
