@@ -10,8 +10,8 @@
 //! is freed by a machine that shuts down. Two rules find it.
 //!
 //! * A claim reads what has become due in the last second in any case. There most late commits lie.
-//! * A look is *whole*, from the beginning of each index, unless the last whole one was less than [`REST`] times its own length ago, or that of
-//!   the one before if that was shorter. A look that
+//! * A look is *whole*, from the beginning of each index, unless the last whole one was less than [`REST`] times its own length ago: the length
+//!   is the second longest of the last four. A look that
 //!   was not whole and has left slots free is followed by a whole one as soon as that is allowed. All sources are looked at whole in the same look:
 //!   if each had its own turn, two of them could have each other's looks follow without end.
 //!
@@ -52,13 +52,13 @@ pub(super) struct Frontier {
 /// When a look may be whole.
 pub(super) struct Looks {
     whole_from: Instant,
-    /// How long the last whole one has taken.
-    took: Duration,
+    /// How long the last whole ones have taken.
+    took: [Duration; 4],
 }
 
 impl Looks {
     pub(super) fn new() -> Self {
-        Self { whole_from: Instant::now(), took: Duration::ZERO }
+        Self { whole_from: Instant::now(), took: [Duration::ZERO; 4] }
     }
 
     /// Begins a look, and returns `true` if it is whole.
@@ -76,8 +76,13 @@ impl Looks {
     ) -> Option<Duration> {
         let now = Instant::now();
         if is_whole {
-            // Where rows are kept, each whole look is long. A single one is long because the server stood still.
-            let each = took.min(std::mem::replace(&mut self.took, took));
+            // Where rows are kept, most whole looks are long. A single one is long because the server stood still, and others are short because
+            // there was no room.
+            self.took.rotate_right(1);
+            self.took[0] = took;
+            let mut sorted = self.took;
+            sorted.sort_unstable();
+            let each = sorted[2];
             self.whole_from = now + (REST * each).min(LONGEST_REST);
             return None;
         }
