@@ -271,11 +271,11 @@ impl JobStatement<'_> {
                 continue;
             };
             let runs = of_key().any(|(_, row)| row.claim.is_some()) && !second;
-            if row.name == name && row.run_at <= now && !runs && picked.len() < most {
+            let may = row.name == name && row.run_at <= now && !runs;
+            if may && self.database.jobs.unlocked(id).is_some() && picked.len() < most {
                 picked.push(*id);
             }
         }
-        picked.retain(|id| self.database.jobs.unlocked(id).is_some());
         // The index of ordering keys has the claims that are not committed as well.
         let is_taken = |id: &i64| {
             let key = &self.database.jobs.rows()[id].ordering_key;

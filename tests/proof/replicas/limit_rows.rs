@@ -414,15 +414,13 @@ impl JobStatement<'_> {
             let runs = of_key().any(|(_, row)| row.claim.is_some());
             let has_room = self.rest(asked, gate, &row.limit_key).is_none_or(|rest| rest > 0);
             let may = row.name == name && row.run_at <= now && !runs && has_room;
-            let may = may && !asked.left_out.contains(id);
+            let is_locked = self.database.jobs.unlocked(id).is_none();
+            let may = may && !is_locked && !asked.left_out.contains(id);
             may.then(|| (*id, row.limit_key.clone()))
         });
         for (id, limit_key) in firsts.take(gate.room).collect::<Vec<_>>() {
-            if self.database.jobs.unlocked(&id).is_some() {
-                let before = picked.iter().filter(|it| it.limit_key == limit_key).count();
-                let nth = before as i64 + 1;
-                picked.push(Picked { id, limit_key, turn: 1, nth });
-            }
+            let before = picked.iter().filter(|it| it.limit_key == limit_key).count();
+            picked.push(Picked { id, limit_key, turn: 1, nth: before as i64 + 1 });
         }
         picked.sort_by_key(|it| it.nth);
         picked

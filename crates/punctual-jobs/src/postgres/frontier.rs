@@ -61,8 +61,8 @@ impl Looks {
         Self { whole_from: Instant::now(), took: [Duration::ZERO; 4] }
     }
 
-    /// Begins a look, and returns `true` if it is whole.
-    pub(super) fn begin(&self) -> bool {
+    /// Returns `true` if a look that begins now is whole.
+    pub(super) fn may_be_whole(&self) -> bool {
         Instant::now() >= self.whole_from
     }
 
@@ -78,16 +78,21 @@ impl Looks {
         if is_whole {
             // Where rows are kept, most whole looks are long. A single one is long because the server stood still, and others are short because
             // there was no room.
+            let before = self.second_longest();
             self.took.rotate_right(1);
-            self.took[0] = took;
-            let mut sorted = self.took;
-            sorted.sort_unstable();
-            let each = sorted[2];
-            self.whole_from = now + (REST * each).min(LONGEST_REST);
+            // One that was full may have come to none of them, and says little.
+            self.took[0] = if is_full { took.max(before / 2) } else { took };
+            self.whole_from = now + (REST * self.second_longest()).min(LONGEST_REST);
             return None;
         }
         let rest = self.whole_from.saturating_duration_since(now);
         (!is_full).then(|| rest.max(Duration::from_millis(1)))
+    }
+
+    fn second_longest(&self) -> Duration {
+        let mut sorted = self.took;
+        sorted.sort_unstable();
+        sorted[2]
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
         /// A look that takes a second and claims these jobs.
         async fn look(&mut self, claimed: &[i64], is_full: bool) -> Option<Duration> {
             let Self(looks, frontier) = self;
-            let is_whole = looks.begin();
+            let is_whole = looks.may_be_whole();
             let (begins, asked) = (frontier.begins(&KINDS, &LEVELS, is_whole), Instant::now());
             tokio::time::advance(Duration::from_secs(1)).await;
             let claimed = claimed.iter().map(|micros| (("kind".to_owned(), 0), mark(*micros)));
@@ -191,7 +196,7 @@ mod tests {
         }
 
         fn begins(&self) -> (Option<i64>, Option<f64>) {
-            let begins = self.1.begins(&KINDS, &LEVELS, self.0.begin());
+            let begins = self.1.begins(&KINDS, &LEVELS, self.0.may_be_whole());
             (begins.micros[1], begins.ages[1])
         }
     }
@@ -229,12 +234,12 @@ mod tests {
     async fn a_whole_look_is_put_off_for_a_minute_at_most() {
         let mut looks = Looks::new();
         for _ in 0..2 {
-            assert!(looks.begin());
+            assert!(looks.may_be_whole());
             looks.end(true, Duration::from_secs(3600), true);
         }
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(!looks.begin());
+        assert!(!looks.may_be_whole());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(looks.begin());
+        assert!(looks.may_be_whole());
     }
 }

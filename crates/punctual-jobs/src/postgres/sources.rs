@@ -101,8 +101,8 @@ struct Given {
     /// The limit keys of which no job is left that might have been claimed.
     emptied: Vec<String>,
     has_more: bool,
-    /// The limit keys that were found.
-    keys: Vec<String>,
+    /// The limit keys that were found; `None` if the server has refused the statement.
+    keys: Option<Vec<String>>,
 }
 
 /// One claim: what all sources have given so far.
@@ -155,13 +155,14 @@ impl Sources {
     pub(super) async fn claim(&mut self, most: usize) -> Result<Vec<Row>, AskError> {
         begin_with_another(&mut self.all);
         let machine = Arc::clone(&self.machine);
-        let (is_whole, begun) = (self.looks.begin(), Instant::now());
+        let (is_whole, begun) = (self.looks.may_be_whole(), Instant::now());
         let mut claim = Claim { machine, most, rows: Vec::new(), again: None, is_whole };
+        self.marks |= is_whole;
         let answer = self.claim_from_all(&mut claim).await;
         let is_full = claim.is_full();
         let follows = self.looks.end(is_whole, begun.elapsed(), is_full);
         claim.look_again_after(follows);
-        self.marks |= follows.is_some();
+        self.marks |= answer.is_err();
         self.again = claim.again;
         // Of jobs with a limit key there may be some before the frontier, until a whole look has found none.
         self.has_keyed &= answer.is_err() || is_full || !is_whole;
@@ -323,7 +324,9 @@ impl Source {
             ];
             let given = self.ask_limited(limiting::CLAIM_TURNS, &behind, claim).await?;
             let Some(Given { rows, emptied, has_more, keys }) = given else { break };
-            self.keys.learn(keys, is_whole, asked);
+            if let Some(keys) = keys {
+                self.keys.learn(keys, is_whole, asked);
+            }
             self.frontier.keep(|key| self.keys.contains(key));
             let marks = rows.iter().filter(|row| self.keys.contains(row.get(10))).map(|row| {
                 let mark = Mark { micros: row.get(13), id: row.get(0) };
@@ -409,7 +412,7 @@ impl Source {
                 self.standing.note(row);
                 given.emptied = row.get::<_, Option<_>>(18).filter(|_| is_all).unwrap_or_default();
                 given.has_more = row.get(19);
-                given.keys = row.get::<_, Option<_>>(20).unwrap_or_default();
+                given.keys = row.get(20);
             }
             is_job
         });

@@ -22,7 +22,8 @@
 //! goes from one ordering key to the next ([`CLAIM_FIRST`](super::claiming::CLAIM_FIRST)), and looks at the first job of each. An index cannot
 //! say which keys have a job that is due, since that changes with time; so a job is marked when its moment has come
 //! ([`MARK_DUE`]), unless it was due when it was enqueued. The mark only leads to the key: whether the first job is due
-//! is asked of its moment. A mark too many costs a look, and one that is missing is set at the next poll.
+//! is asked of its moment. A mark too many costs a look, and one that is missing is set by the next
+//! [whole look](super::frontier).
 //!
 //! # Clocks
 //!
@@ -103,7 +104,7 @@ pub(crate) const TICK: &str = include_str!("sql/tick.sql");
 /// $1 names, $2 how many, $3 the seconds since all that had become due was marked, or null, $4 the kinds without a limit, $5 which jobs not. Marks
 /// jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job of $4 with a limit key is due;
 /// and which priorities other than the usual one the jobs of $1 have that wait without
-/// an ordering key, due or not. Of what was due $3 seconds ago only what has become due in the last second is looked at.
+/// an ordering key, due or not. It looks only at what has become due in the last $3 seconds, and at least in the last one.
 pub(crate) const MARK_DUE: &str = include_str!("sql/mark_due.sql");
 
 pub(crate) const MARKED_AT_MOST: usize = 1000;

@@ -175,9 +175,9 @@ fn a_limit_is_used_up_by_several_machines() {
     drop(machines);
 }
 
-/// A machine tries no lock for a limit that cannot bind, and waits for the lock of one that can.
+/// A machine shares the lock of a limit that cannot bind with others, and waits until it has that of one that can bind alone.
 #[test]
-fn a_limit_that_cannot_bind_needs_no_lock() {
+fn a_limit_that_cannot_bind_shares_its_lock() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(2);
     let (tell, told) = mpsc::channel();
@@ -190,7 +190,7 @@ fn a_limit_that_cannot_bind_needs_no_lock() {
     let queue = jobs.open(postgres(&executor, &server.url()).slots(2)).unwrap();
     block_on(async {
         let holder = server.connect().await;
-        let lock = "select pg_advisory_lock(hashtextextended('punctual.limit ' || kind, 0))
+        let lock = "select pg_advisory_lock_shared(hashtextextended('punctual.limit ' || kind, 0))
             from unnest(array['rationed', 'shared']) kind";
         holder.batch_execute(lock).await.unwrap();
         queue.now(Rationed { number: 0, millis: 0 }).enqueue().unwrap();

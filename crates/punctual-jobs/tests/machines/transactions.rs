@@ -320,3 +320,33 @@ fn a_transaction_takes_jobs_whose_moment_never_comes() {
     });
     assert_eq!(all(&queue).len(), 4);
 }
+
+/// A transaction holds the first jobs of as many ordering keys as the machine has slots. Those of another key do not wait for it.
+#[test]
+fn jobs_that_a_transaction_holds_keep_no_other_ordering_key_waiting() {
+    for (kind, said) in [("work", "ran"), ("rationed", "rationed")] {
+        let server = Server::start();
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        drop(sender(&executor, &server.url()));
+        let insert = format!(
+            "insert into punctual.job (name, payload, ordering_key, due)
+               select '{kind}', '{{\"number\": ' || n || ', \"millis\": 0}}', n::text, true from generate_series(1, 9) n"
+        );
+        server.sql(&insert);
+        block_on(async {
+            let mut client = server.connect().await;
+            let transaction = client.transaction().await.unwrap();
+            let hold = "select from punctual.job where ordering_key < '9' for update";
+            transaction.query(hold, &[]).await.unwrap();
+            let ran = std::thread::scope(|scope| {
+                let ran = scope.spawn(|| {
+                    let mut machine = start_that_polls(&server, 0, Duration::from_millis(50));
+                    machine.wait_for(said)
+                });
+                ran.join().unwrap()
+            });
+            assert_eq!(ran[0], 9);
+            transaction.rollback().await.unwrap();
+        });
+    }
+}

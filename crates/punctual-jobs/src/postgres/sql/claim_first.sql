@@ -12,9 +12,13 @@ with recursive keys(name, key) as (
     select id, name, run_at from @schema.job
      where ordering_key = keys.key and claim is null and attempts < max_attempts
      order by run_at, id limit 1) job
-   where job.name = keys.name and job.run_at <= now() and job.id <> all($5)
-     and not exists (select 1 from @schema.job o where o.ordering_key = keys.key and o.claim is not null)
-     and exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
+  cross join lateral (
+    select from @schema.job j
+     where j.id = job.id and job.name = keys.name and job.run_at <= now() and job.id <> all($5)
+       and not exists (select 1 from @schema.job o where o.ordering_key = keys.key and o.claim is not null)
+       and exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
+       and claim is null and attempts < max_attempts and j.run_at <= now()
+     for update skip locked) locked
    limit $3
 ), picked as (
   select id from @schema.job

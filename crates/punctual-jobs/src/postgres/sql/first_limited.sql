@@ -16,8 +16,12 @@
         from moment, (select max(tat) as tat from @schema.job_bucket
           where $10 is not null and name = $1 and is_of_key and limit_key = job.limit_key and burst = $10 and gap_us = $11) read
     ) taken
-   where job.name = $1 and job.run_at <= now() and job.id <> all($14) and coalesce(rest > 0, true)
-     and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
+   cross join lateral (
+      select from @schema.job j
+       where j.id = job.id and job.name = $1 and job.run_at <= now() and job.id <> all($14) and coalesce(rest > 0, true)
+         and not exists (select from @schema.job o where o.ordering_key = walk.key and o.claim is not null)
+         and claim is null and attempts < max_attempts and j.run_at <= now()
+       for update skip locked) locked
    limit (select most from room)
 ), picked as materialized (
   select id, limit_key as key, 1::int8 as turn, rest, row_number() over (partition by limit_key order by ordering_key) as nth
