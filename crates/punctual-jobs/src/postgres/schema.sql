@@ -30,7 +30,8 @@ create table @schema.job (
 );
 create unique index job_key on @schema.job (key)
   where key is not null and (claim is not null or attempts < max_attempts);
-create index job_of_worker on @schema.job (worker) where claim is not null;
+-- Its condition names the worker, so that the server cannot take this index for the claims of a kind, of which it has all (job_limited).
+create index job_of_worker on @schema.job (worker) where claim is not null and worker is not null;
 create index job_waiting on @schema.job (name, priority, limit_key, run_at, id)
   where ordering_key is null and claim is null and attempts < max_attempts;
 create index job_keyed on @schema.job (name, priority, run_at, id)

@@ -180,7 +180,7 @@ macro_rules! sweep {
             "with picked as (
   select id, name, retired, ordering_key is not null or limit_claim is not null as wakes",
             $columns,
-            " from @schema.job j where claim is not null and ",
+            " from @schema.job j where claim is not null and worker is not null and ",
             include_str!("sql/is_dead.sql"),
             " and id <> all($5)
    order by id limit $4 for update skip locked
