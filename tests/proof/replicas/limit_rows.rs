@@ -38,7 +38,7 @@ struct Asked {
     key_bucket: Bucket,
     /// The jobs that are left out.
     left_out: Vec<i64>,
-    /// What is asked of jobs without an ordering key; `None` of the others.
+    /// The keys and places that a claim of jobs without an ordering key is sent with; `None` for a claim of ordering keys.
     turns: Option<AskedTurns>,
 }
 

@@ -56,7 +56,7 @@ impl Machine {
             let first: [Param<'_>; 4] = [&self.worker, &workers, &untils, &known];
             let (rows, is_all) = self.ask_in_parts(&self.pulse, TELL, (&first, &[]), 100).await?;
             rows.iter().for_each(|row| self.begin_telling(discarded(row)));
-            // What is left after many refused rows is the next heartbeat's.
+            // After many refused rows the next heartbeat tells of the others.
             if is_all || Instant::now() > until {
                 return Ok(());
             }
